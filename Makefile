@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test test-containers soak audit check lint types layers definitions docs screenshots coverage format lock sbom release clean
+.PHONY: help setup setup-test demo up test test-containers soak audit check lint types layers definitions docs derived screenshots coverage format lock sbom release clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -71,6 +71,10 @@ docs: setup  ## the reference pages, and the documentation as a site in build/si
 	@PYTHONPATH=. $(BIN)/python docs/site/reference.py
 	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
+
+derived: setup-test  ## after a change of tables or assets: what the repository derives of them (the asset graph of the tests, the reference pages)
+	@$(BIN)/python -m $(TEST_DIR).unit.test_definitions
+	@PYTHONPATH=. $(BIN)/python docs/site/reference.py
 
 screenshots: setup-test  ## the pictures in docs/images, from a demo of its own
 	@$(BIN)/python -m sda_platform_tests.support.screenshots

@@ -58,3 +58,9 @@ def private_content(path: Path) -> bytes:
         if mode & (_OTHERS & ~stat.S_IRGRP if is_handed_over else _OTHERS):
             raise ExposedFile(f"others may use {path} (mode {mode:04o}): chmod 600 {path}")
         return file.read()
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that its user alone may use. Raises FileExistsError, OSError."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR), "wb") as file:
+        file.write(content)

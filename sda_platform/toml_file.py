@@ -2,22 +2,57 @@
 
 import stat
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import tomlkit
 from pydantic import BaseModel, ValidationError
+from tomlkit.exceptions import TOMLKitError
 
 from sda_platform.refused_values import refusal_text
+from sda_platform.whole_files import replace_content
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_toml(path: Path, model: type[Model], error: type[Exception]) -> Model:
     """Return the file at ``path`` as ``model``. Raises ``error`` with the file and the reason."""
+    return _parsed(path, _text(path, error), model, error)
+
+
+def edit_toml(
+    path: Path, change: Callable[[tomlkit.TOMLDocument], None], model: type[BaseModel], error: type[Exception]
+) -> None:
+    """Let ``change`` alter the file at ``path``, or begin it; comments and the order of what it has stay.
+
+    Raises ``error`` where the file is no ``model``, before or after: then it stays as it was.
+    """
+    text = _text(path, error) if path.exists() else ""
+    if text:
+        _parsed(path, text, model, error)
+    document = tomlkit.parse(text)
     try:
-        return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        change(document)
+    except TOMLKitError as problem:
+        raise error(f"{path}: {problem}") from None
+    changed = tomlkit.dumps(document)
+    _parsed(path, changed, model, error)
+    replace_content(path, changed)
+
+
+def _text(path: Path, error: type[Exception]) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
     except OSError as problem:
         raise error(f"{path}: cannot be read: {problem.strerror}") from None
+    except ValueError as problem:
+        raise error(f"{path}: is no TOML: {problem}") from None
+
+
+def _parsed(path: Path, text: str, model: type[Model], error: type[Exception]) -> Model:
+    try:
+        return model.model_validate(tomllib.loads(text))
     except ValidationError as problem:
         raise error(f"{path}: {refusal_text(problem)}") from None
     except (ValueError, RecursionError) as problem:  # also for a number of thousands of digits, and deep nesting

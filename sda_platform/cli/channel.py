@@ -3,14 +3,16 @@
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sda_platform.cli.grammar import lists_rows
 from sda_platform.cli.listing import Output, word, words
+from sda_platform.cli.people import console as people
 from sda_platform.cli.people import require_used
 from sda_platform.clock import iso_to_second
+from sda_platform.conjunction.level_colours import ALERT_LEVELS
 from sda_platform.settings import Settings
 from sda_platform.units import SECOND_NS
 
@@ -28,9 +30,50 @@ class _ListedChannel:
     problem: str
 
 
-@click.group(short_help="Channels to people: list, test.")
+@click.group(short_help="Channels to people: add, list, test.")
 def channel() -> None:
-    """List and test the channels of notify.toml, through which people are notified of alerts."""
+    """Add, list and test the channels of notify.toml, through which people are notified of alerts."""
+
+
+@channel.command(short_help="Add a channel with its rule.")
+@click.argument("name")
+@click.option("--level", "levels", type=click.Choice(ALERT_LEVELS), multiple=True, help="Only alerts of this level.")
+@click.option(
+    "--satellite", "satellites", multiple=True, help="Only of this object: its number, or a part of its name."
+)
+@click.option("--operator", "operators", multiple=True, help="Only of this operator in the fleet file.")
+@click.option("--within", help="Only with TCA at most so far ahead, such as 3d, 12h or 90min.")
+@click.option(
+    "--unacknowledged-for", help="Only once an alert has been without an acknowledgement for so long, such as 30min."
+)
+@click.option("--quiet", help="Hours without messages, such as 22:00-06:00; what they held comes after them.")
+@click.option("--timezone", help="Of the quiet hours, such as Europe/Berlin (default: UTC).")
+@click.option("--console", default="", help="Address of the console, with which links in messages begin.")
+@click.option("--no-test", is_flag=True, help="Add it without a test message.")
+@click.pass_obj
+def add(settings: Settings, /, name: str, console: str, no_test: bool, **options: Any) -> None:
+    """Add the channel NAME and a rule which sends alerts to it: all of them, or those that the options select.
+
+    Its address is asked for, or read from the standard input: one line in the form of Apprise, such as
+    mailtos://user:password@smtp.example.org?to=desk@example.org. It goes to a file that you alone can read. The channel
+    is added if it takes a test message. A running platform uses it after seconds.
+    """
+    from sda_platform.notification.new_channel import add_channel
+    from sda_platform.notification.rules import rules_path
+
+    address = _asked("Address of the channel")
+    path = rules_path(settings)
+    secret = add_channel(
+        path,
+        name,
+        address,
+        {option: [*value] if isinstance(value, tuple) else value for option, value in options.items() if value},
+        console=console,
+        is_tested=not no_test,
+        is_plain_allowed=settings.access.plain_http,
+    )
+    people.print(f"channel {name}: {'added' if no_test else 'took a test message and is added'}")
+    people.print(f"its rule is in {path}, its address in {secret}, readable by you alone")
 
 
 @channel.command("list", short_help="List the channels, their rules, and what waits.")
@@ -69,7 +112,7 @@ def list_channels(settings: Settings, output: Output) -> None:
 def test(settings: Settings, names: tuple[str, ...], output: Output) -> None:
     """Send a test message to each CHANNEL (default: all) and print what happened. Exit code 1: not all took it."""
     from sda_platform.notification.channels import send
-    from sda_platform.notification.message import PeopleMessage
+    from sda_platform.notification.message import trial_message
 
     rules = _rules(settings)
     if rules is None:
@@ -78,7 +121,7 @@ def test(settings: Settings, names: tuple[str, ...], output: Output) -> None:
     for name in names:
         if name not in channels:
             raise click.BadParameter(f"there is no channel {name!r}: {', '.join(channels)}", param_hint="CHANNEL")
-    message = PeopleMessage(f"test-{time.time_ns()}", "Test of the SDA platform", "This channel takes messages.")
+    message = trial_message()
     results = []
     for name in names or channels:
         problem = send(name, channels[name], message, is_plain_allowed=settings.access.plain_http)
@@ -86,6 +129,13 @@ def test(settings: Settings, names: tuple[str, ...], output: Output) -> None:
     output.show(results, (word("channel", "channel"), words("result", lambda each: each["result"])))
     if any(each["result"] != "taken" for each in results):
         sys.exit(1)
+
+
+def _asked(what: str) -> str:
+    """Return a line of the standard input. A person is asked for it, and does not see what is typed."""
+    if sys.stdin.isatty():
+        return str(click.prompt(what, hide_input=True)).strip()
+    return sys.stdin.readline().strip()
 
 
 def _problem(state: "ChannelState") -> str:
@@ -99,8 +149,10 @@ def _problem(state: "ChannelState") -> str:
 def _rules(settings: Settings) -> "NotifyRules | None":
     from sda_platform.notification.rules import NotifyRules
 
-    require_used(settings)
-    return NotifyRules.load(settings)
+    rules = NotifyRules.load(settings)
+    if rules is None:  # "none" of a home that is mistyped would read as an answer
+        require_used(settings)
+    return rules
 
 
 def _nothing(settings: Settings) -> str:

@@ -14,12 +14,14 @@ names the environment variables that hold them.
 
 import os
 import ssl
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
+import tomlkit
 from pydantic import Field, model_validator
 
 from sda_platform.edge.address import Address
@@ -34,7 +36,7 @@ from sda_platform.edge.sources.radar import RadarSource
 from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, REFUSED_FRAMES, Services, Source
 from sda_platform.edge.sources.station import StationSource
 from sda_platform.formats.markings import MARKS, UNMARKED
-from sda_platform.toml_file import read_toml
+from sda_platform.toml_file import edit_toml, read_toml
 
 
 class ConfigError(ValueError):
@@ -264,3 +266,18 @@ def built(name: str, described: SourceConfig, services: Services) -> Source:
 def load_config(path: Path) -> CollectorConfig:
     """Return the configuration in the file at ``path``. Raises ConfigError."""
     return read_toml(path, CollectorConfig, ConfigError)
+
+
+def add_source(path: Path, name: str, options: Mapping[str, str]) -> None:
+    """Add a source with these options, such as its kind, to the file at ``path``, or begin it.
+
+    Raises ConfigError with the reason; then the file is as it was.
+    """
+
+    def add(document: tomlkit.TOMLDocument) -> None:
+        sources = document.setdefault("sources", tomlkit.table(is_super_table=True))
+        if name in sources:
+            raise ConfigError(f"{path}: there is a source {name!r} already")
+        sources[name] = {**options}
+
+    edit_toml(path, add, CollectorConfig, ConfigError)

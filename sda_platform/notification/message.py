@@ -1,6 +1,7 @@
 """The text of a message to people."""
 
 import hashlib
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,11 @@ class PeopleMessage:
     body: str
     level: str = ""
     alerts: tuple[Mapping[str, Any], ...] = ()
+
+
+def trial_message() -> PeopleMessage:
+    """Return a message that shows whether a channel takes one."""
+    return PeopleMessage(f"test-{uuid.uuid4().hex}", "Test of the SDA platform", "This channel takes messages.")
 
 
 def message_of(

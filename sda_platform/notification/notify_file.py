@@ -14,7 +14,8 @@ CHANGES: Final[tuple[Change, ...]] = ("begun", "raised", "lowered", "revised", "
 
 
 _Span = Annotated[int, BeforeValidator(parse_span_ns)]
-_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")]
+CHANNEL_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
+_Name = Annotated[str, StringConstraints(pattern=CHANNEL_NAME)]
 
 
 class _Entry(BaseModel):

@@ -3,16 +3,16 @@
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from sda_platform.clock import MissionClock, iso_to_second
 from sda_platform.counts import counted
-from sda_platform.edge.config import CollectorConfig, ConfigError, load_config
+from sda_platform.edge.config import CollectorConfig, ConfigError, add_source, load_config
 from sda_platform.edge.fetching import Fetched, fetch
 from sda_platform.edge.providers import ProviderConfig
 from sda_platform.observability.vitals.faults import duration
 from sda_platform.orbits.earth_parameters import published_span_ns
+from sda_platform.private_home import make_private
 from sda_platform.published import COLLECTOR, published
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
@@ -50,7 +50,8 @@ def connect_provider(settings: Settings, provider: str, say: Callable[[str], Non
     is_complete = asyncio.run(run())
     say(_earth_orientation())
     if not is_once and not configured:
-        _append(path, provider)
+        make_private(path.parent)
+        add_source(path, provider, {"kind": provider})
         say(f"{path}: [sources.{provider}] added; the collector of `sda up` fetches from now on")
     elif configured and published(settings.home, COLLECTOR) is None:
         say("no collector runs: `sda up` fetches from now on")
@@ -73,15 +74,3 @@ def _earth_orientation() -> str:
     end_ns = published_span_ns()[1]
     late = "" if end_ns - time.time_ns() > _WARNED_NS else "; update the package astropy-iers-data soon"
     return f"earth orientation: installed up to {iso_to_second(end_ns)[:10]}{late}"
-
-
-def _append(path: Path, provider: str) -> None:
-    """Add a source to the collector's file, whose text stays; read it back. Raises ConfigError, OSError."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    separator = "" if not before else "\n" if before.endswith("\n") else "\n\n"
-    added = f'{separator}[sources.{provider}]\nkind = "{provider}"\n'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.tmp")
-    partial.write_text(before + added, encoding="utf-8")
-    load_config(partial)
-    partial.replace(path)

@@ -44,9 +44,9 @@ _SENSOR_COLUMNS = (
 )
 
 
-@click.group(short_help="Sensors: their schedule, commands and outcomes.")
+@click.group(short_help="Sensors: add, list; schedule, commands and outcomes.")
 def sensor() -> None:
-    """Show what the sensors shall observe and what became of it, and command antennas of our own."""
+    """Add sensors, show what they shall observe and what became of it, and command antennas of our own."""
 
 
 @sensor.command(name="list", short_help="List the sensors, silent ones first.")
@@ -71,6 +71,43 @@ def list_sensors(settings: Settings, output: Output) -> None:
         for each in sensor_states(lake, settings.landing_uri, network)
     ]
     output.show(rows, _SENSOR_COLUMNS, nothing="no sensor is listed")
+
+
+@sensor.command(short_help="Add a sensor to the list.")
+@click.argument("source_id")
+@click.argument("columns", nargs=-1, metavar="[COLUMN=VALUE]...")
+@click.option("--like", default="", help="Sensor of the list, whose coverage and noise it has where none is stated.")
+@click.option(
+    "--source", help="Where its data comes from: host:port for a radar's frames, the URL of a telescope's archive."
+)
+@click.pass_obj
+def add(settings: Settings, source_id: str, columns: tuple[str, ...], like: str, source: str | None) -> None:
+    """Add the sensor SOURCE_ID, such as radar-31 or optical-teide, to the list of the home.
+
+    Each COLUMN is one of the list's, such as name=Tenerife latitude_deg=28.3. The list begins as a copy of the shipped
+    one. Runs that start from now on use it, and the collector listens at --source after seconds.
+    """
+    from sda_platform.edge.config import add_source
+    from sda_platform.orbits.sensing.new_sensor import with_sensor
+    from sda_platform.private_home import make_private
+    from sda_platform.whole_files import replace_content
+
+    stated = {}
+    for each in columns:
+        column, sign, value = each.partition("=")
+        if not sign:
+            raise click.BadParameter(f"{each!r} is not of the form column=value", param_hint="COLUMN=VALUE")
+        stated[column] = value
+    home = settings.home.absolute()
+    make_private(home)
+    path = Path(settings.fusion.sensors or home / "sensors.csv")
+    found, text = with_sensor(path, source_id, stated, like)
+    if source is not None:
+        place = "bind" if found.kind == "radar" else "url"
+        add_source(settings.collect_path, source_id, {"kind": found.kind, place: source})
+        console.print(f"its source is in {settings.collect_path}: {source}")
+    replace_content(path, text)
+    console.print(f"{source_id} is in {path}: {found.name}, {found.latitude_deg:g}° {found.longitude_deg:g}°")
 
 
 @sensor.command(short_help="List or write the schedule of the sensors.")

@@ -20,6 +20,7 @@ from sda_platform.formats.listings import read_listing
 
 _KINDS = ("radar", "optical")
 _MOST_BEAMS = 100
+_SHIPPED = resources.files("sda_platform.orbits.sensing") / "sensors.csv"
 _NEEDED_SIGMAS = {
     "radar": ("azimuth_sigma_rad", "elevation_sigma_rad", "range_sigma_m"),
     "optical": ("angle_sigma_rad",),
@@ -97,7 +98,7 @@ def sensor_network(path: Path) -> SensorNetwork:
     Raises:
         ListingError: the file cannot be read, or a line is not a sensor; the text names file, line and reason.
     """
-    return SensorNetwork(read_listing(path, COLUMNS, _entry, OPTIONAL_COLUMNS).values())
+    return SensorNetwork(read_listing(path, COLUMNS, sensor_in, OPTIONAL_COLUMNS).values())
 
 
 def listed_sensors(file: str) -> SensorNetwork:
@@ -120,11 +121,17 @@ def _stated(sensor: Sensor) -> dict[str, Any]:
 @cache
 def sensor_registry() -> SensorNetwork:
     """Return the ground sensors that the package ships."""
-    with resources.as_file(resources.files("sda_platform.orbits.sensing") / "sensors.csv") as path:
+    with resources.as_file(_SHIPPED) as path:
         return sensor_network(path)
 
 
-def _entry(fields: Sequence[str]) -> tuple[str, Sensor]:
+def shipped_list() -> str:
+    """Return the text of the list that the package ships."""
+    return _SHIPPED.read_text(encoding="utf-8")
+
+
+def sensor_in(fields: Sequence[str]) -> tuple[str, Sensor]:
+    """Return the sensor of a line, with the text of all columns, and its ``source_id``. Raises ValueError."""
     text = dict(zip((*COLUMNS, *OPTIONAL_COLUMNS), fields, strict=True))
     beams = text.pop("beams") or "1"
     values: dict[str, Any] = {
@@ -165,4 +172,5 @@ def _number(name: str, value: str) -> float:
 def _require(sensor: Sensor, name: str, least: float, most: float) -> None:
     value = getattr(sensor, name)
     if not (np.isfinite(value) and least <= value <= most):
-        raise ValueError(f"{name} is {value:g}, must be from {least:g} to {most:g}")
+        stated = "empty" if np.isnan(value) else f"{value:g}"
+        raise ValueError(f"{name} is {stated}, must be from {least:g} to {most:g}")

@@ -13,14 +13,14 @@ from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform_tests.support.segments import START_NS
 
-NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence", "catalog site-key",
+NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence", "catalog site-key", "channel add",
                   "connect celestrak", "connect space-track", "convert",
                   "land", "pc", "screen", "simulate", "up", "demo", "service", "collector run",
                   "collector status", "collector feed", "catalog serve", "catalog put", "ground issue",
                   "ground commander-key", "ground leases", "ground station", "ground uplink", "ground fleet admit",
                   "ground fleet remove", "ground fleet report", "ground state replicas", "ground state put",
                   "ground state get",
-                  "ground state promote", "lake restore", "restore", "user"}  # fmt: skip
+                  "ground state promote", "lake restore", "restore", "sensor add", "user"}  # fmt: skip
 """Commands that begin a home, or answer without one."""
 NO_HOME_READ = {
     "alert evidence-key",

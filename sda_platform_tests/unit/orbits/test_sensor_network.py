@@ -1,6 +1,7 @@
 """The list of ground sensors: the shipped one is valid, a user's own is used, a mistake in it names line and reason."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from sda_platform.formats.listings import ListingError
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.new_sensor import with_sensor
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.sensing.sensors import (
     COLUMNS,
@@ -73,7 +75,7 @@ def test_the_shipped_sensors_are_a_list_that_a_user_could_have_written() -> None
     [
         (RADAR.replace("67.86", "97.86"), "line 2: latitude_deg is 97.86, must be from -90 to 90"),
         (RADAR.replace("67.86", "north"), "line 2: latitude_deg is 'north', must be a number"),
-        (RADAR.replace("67.86", ""), "line 2: latitude_deg is nan, must be"),
+        (RADAR.replace("67.86", ""), "line 2: latitude_deg is empty, must be"),
         (RADAR.replace(",radar,", ",sonar,"), "line 2: kind is 'sonar', must be radar or optical"),
         (RADAR.replace("radar-77", "kiruna"), "line 2: source_id is 'kiruna', must begin with radar-"),
         (RADAR.replace(",20,", ",,"), "line 2: range_sigma_m is '', must be a positive number"),
@@ -148,3 +150,39 @@ def test_commits_without_a_list_of_their_own_stay_replayable() -> None:
     recorded = FusionResource().recorded()
     assert "lists_sha256" not in recorded
     assert FusionResource().as_recorded(recorded).network() == sensor_registry()
+
+
+def test_an_added_sensor_is_listed_beside_the_shipped_ones(tmp_path: Path) -> None:
+    place = {"latitude_deg": "67.86", "longitude_deg": "20.22", "altitude_m": "400"}
+    own = tmp_path / "sensors.csv"
+    for name, more in (("radar-77", {"name": 'Kiruna, "north"'}), ("radar-78", {"beams": "4", "range_sigma_m": "9"})):
+        sensor, text = with_sensor(own, name, place | more, like="radar-1")
+        own.write_text(text)
+        assert repr(sensor_network(own)[name]) == repr(sensor)  # what does not apply is NaN, which equals nothing
+    found, shipped = sensor_network(own), sensor_registry()
+    assert [*found] == [*shipped, "radar-77", "radar-78"]
+    assert all(repr(found[name]) == repr(shipped[name]) for name in shipped)
+    assert (found["radar-77"].name, found["radar-77"].beams, found["radar-77"].max_range_km) == (
+        'Kiruna, "north"',
+        1,
+        5500,
+    )
+    assert (found["radar-78"].name, found["radar-78"].beams, found["radar-78"].range_sigma_m) == ("radar-78", 4, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("source_id", "stated", "like", "reason"),
+    [
+        ("radar-77", {}, "radar-1", "latitude_deg is empty, must be from -90 to 90"),
+        ("radar-77", {"latitud": "1"}, "radar-1", "'latitud' is no column"),
+        ("radar-1", {}, "", "lists radar-1 already"),
+        ("radar-77", {}, "radar-99", "'radar-99' is not in the list: radar-1, "),
+        ("lidar-77", {}, "", "kind is 'lidar', must be radar or optical"),
+        ("optical-x", {}, "radar-1", "is of another kind than radar-1"),
+    ],
+)
+def test_a_sensor_that_cannot_be_added_has_the_reason(
+    tmp_path: Path, source_id: str, stated: dict[str, str], like: str, reason: str
+) -> None:
+    with pytest.raises(ListingError, match=re.escape(reason)):
+        with_sensor(tmp_path / "sensors.csv", source_id, stated, like)

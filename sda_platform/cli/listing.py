@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from sda_platform.cli.people import console
 from sda_platform.clock import iso
+from sda_platform.foreign_text import printable
 from sda_platform.plain_rows import plain, write_csv
 
 FORMS: Final = ("table", "json", "csv")
@@ -78,6 +79,11 @@ class Output:
             if next(waiting, None) is not None:
                 total = f" of {len(rows):,}" if isinstance(rows, Sized) else ""
                 console.print(f"{len(found):,}{total} rows; --limit shows more")
+
+    def note(self, lines: Iterable[str]) -> None:
+        """Print ``lines`` for people: below a table, beside JSON and CSV on the standard error."""
+        for line in lines:
+            click.echo(printable(line), err=not self.is_table)
 
 
 class _Fitted(Grid):

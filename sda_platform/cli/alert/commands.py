@@ -13,7 +13,6 @@ from sda_platform.cli.listing import Output, print_facts
 from sda_platform.cli.people import console, lake_of, write_key
 from sda_platform.conjunction.level_colours import ALERT_LEVELS
 from sda_platform.conjunction.selection import ORDERS
-from sda_platform.foreign_text import printable
 from sda_platform.settings import Settings
 
 _alert = click.argument("alert_id", metavar="ALERT")
@@ -73,8 +72,7 @@ def list_alerts(
     until_ns = None if within is None else lake_of(settings).clock.now_ns() + within
     active = current_alerts(settings, with_origins=True)
     found = selected_alerts(active, EventSelection(frozenset(levels), satellite, numbers, until_ns), sort)
-    for line in currency_lines(settings):
-        click.echo(printable(line), err=not output.is_table)
+    output.note(currency_lines(settings))
     if output.is_table:
         console.print(alert_grid(found, output.limit, len(active)))
     elif output.form == "csv":

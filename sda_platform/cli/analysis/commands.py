@@ -124,9 +124,8 @@ def passes(
     site = ObserverSite(latitude_deg, longitude_deg, altitude_m, mask_deg)
     start_ns = instant(start, "--start")
     found = passes_over(site, start_ns, hours, catalog or lake_of(settings), objects)
-    for line in [*([found.old] if found.old else []), *found.ends]:
-        click.echo(line, err=True)
     output.show(found.passes, _PASS_COLUMNS, nothing="no pass")
+    output.note([*([found.old] if found.old else []), *found.ends])
 
 
 @click.command(short_help="Compute the probability of collision of a message.")

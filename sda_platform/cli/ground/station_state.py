@@ -1,5 +1,6 @@
 """`sda ground state`: replicated state of stations on PostgreSQL."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ import click
 
 from sda_platform.cli.grammar import default_option, lists_rows
 from sda_platform.cli.listing import Output, number, word
+from sda_platform.foreign_text import printable
 from sda_platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def get(settings: Settings, key: str, mode: str, after: int) -> None:
     click.echo(f"{name}, position {session.read}", err=True)
     if value is None:
         raise click.ClickException(f"{name} has no value of {key}")
-    click.echo(value)
+    click.echo(printable(value) if sys.stdout.isatty() else value)
 
 
 @station_state.command(short_help="Make a follower the leader.")

@@ -12,6 +12,7 @@ from sda_platform.cli.grammar import instant, json_option, lists_rows
 from sda_platform.cli.lake.past_commands import PAST_COMMANDS
 from sda_platform.cli.listing import Output, print_facts
 from sda_platform.cli.people import PeopleConsole, console, lake_of, require_used
+from sda_platform.foreign_text import printable
 from sda_platform.settings import Settings
 
 _from_sequence = click.option("--from-sequence", type=click.IntRange(1), default=1, help="First commit (default: 1).")
@@ -143,7 +144,7 @@ def audit(settings: Settings, names: tuple[str, ...], show_history: bool, as_jso
             click.echo("no event was recorded")
         for event in recorded:
             line = f"{event.at_utc} {event.by}: {event.operation} {json.dumps(event.arguments)}: {event.outcome}"
-            click.echo(json.dumps(asdict(event)) if as_json else line)
+            click.echo(json.dumps(asdict(event)) if as_json else printable(line))
         return
     outcomes = run_audits(settings, PeopleConsole(stderr=True), chosen_audits(names))
     print_facts(as_json, outcomes, outcome_lines(outcomes))
@@ -258,5 +259,4 @@ def reprocess(
         facts = {"kinds": kinds, "stages": stages, "sources": sources, "since": since, "until": until, "into": into}
         record(settings.home, "reprocess", facts, found.summary)
     output.show(groups(found.going_back), COLUMNS, nothing="no dead letter goes back")
-    for line in verdict(found):
-        click.echo(line, err=not output.is_table)
+    output.note(verdict(found))

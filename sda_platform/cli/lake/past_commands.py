@@ -108,8 +108,7 @@ def sql_on_spark(
             return
         show_result(output, view, query)
         if shows_plan and view.plan is not None:
-            for line in view.plan.lines():
-                click.echo(line, err=not output.is_table)
+            output.note(view.plan.lines())
 
 
 @click.command(short_help="List the rows of a table that differ between two moments.")

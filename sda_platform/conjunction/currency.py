@@ -14,6 +14,13 @@ from sda_platform.units import SECOND_NS
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 
 
+def screened_span(lake: Lake) -> tuple[int, int] | None:
+    """Return begin and end, ns, of the span that the newest full screening covers; None: nothing was screened yet."""
+    commit = lake.log(CONJUNCTION_CANDIDATES).head().commit
+    marks = commit.manifest.watermarks if commit else {}
+    return (marks[SCREENED_FROM], marks[SCREENED_UPTO]) if {SCREENED_FROM, SCREENED_UPTO} <= marks.keys() else None
+
+
 @dataclass(frozen=True)
 class Currency:
     """What the conjunctions of a lake rest on at ``now_ns``; None: nothing was screened yet, or there is no catalogue.
@@ -35,13 +42,12 @@ class Currency:
     @classmethod
     def of(cls, lake: Lake) -> Self:
         """Determine how current the alerts of ``lake`` are, by its clock."""
-        now_ns, commit = lake.clock.now_ns(), lake.log(CONJUNCTION_CANDIDATES).head().commit
-        marks = commit.manifest.watermarks if commit else {}
-        catalogue = lake.log(ORBITAL_CATALOG)
+        now_ns, catalogue = lake.clock.now_ns(), lake.log(ORBITAL_CATALOG)
         epochs_ns = np.array([] if catalogue.version() < 0 else catalogue.rows(["epoch_time_ns"]).column(0), np.int64)
         ages_s = (now_ns - epochs_ns) / SECOND_NS
         known = (float(np.median(ages_s)), float(ages_s.max())) if len(ages_s) else (None, None)
-        return cls(now_ns, marks.get(SCREENED_FROM), marks.get(SCREENED_UPTO), len(ages_s), *known)
+        screened_ns, upto_ns = screened_span(lake) or (None, None)
+        return cls(now_ns, screened_ns, upto_ns, len(ages_s), *known)
 
     @property
     def screened(self) -> str:

@@ -13,9 +13,10 @@ from sda_platform.catalog.ephemeris_decoding import decoder, parts_not_used, why
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.currency import screened_span
 from sda_platform.conjunction.state_choice import NEWER_WITHOUT_COVARIANCE, flags_in, why_state
 from sda_platform.conjunction.stated_objects import stated_objects
-from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES, SCREENED_UPTO
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.formats.cdm_writing import encode_cdms
 from sda_platform.formats.segments import Sender, describe_segment
 from sda_platform.lake.lake import Lake
@@ -123,8 +124,8 @@ class SubmittedEphemerides:
         assessments = self._lake.log(CONJUNCTION_ASSESSMENTS)
         if _consuming(assessments, CONJUNCTION_CANDIDATES, candidates.sequence) is None:
             return None
-        newest = self._lake.log(CONJUNCTION_CANDIDATES).commits(1)[0].manifest
-        return int(newest.watermarks[SCREENED_UPTO])
+        span = screened_span(self._lake)
+        return span[1] if span else None
 
     @staticmethod
     def _stated(row: Row) -> dict[str, Any]:

@@ -202,10 +202,10 @@ def _age_warning(scene: Any) -> str | None:
 
 def _screened_upto(settings: Settings, catalog: Path | None, start_ns: int) -> int:
     """Return the end of the newest screening; without one, or before ``start_ns``, that of one from there."""
-    from sda_platform.conjunction.currency import Currency
+    from sda_platform.conjunction.currency import screened_span
 
-    newest = None if catalog else Currency.of(lake_of(settings)).screened_upto_ns
-    return newest if newest and newest > start_ns else start_ns + round(settings.screening.horizon_h * HOUR_NS)
+    span = None if catalog else screened_span(lake_of(settings))
+    return span[1] if span and span[1] > start_ns else start_ns + round(settings.screening.horizon_h * HOUR_NS)
 
 
 def _beyond(settings: Settings, primary: int, end_ns: int) -> Iterator[str]:

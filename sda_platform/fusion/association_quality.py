@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import chi2
+from scipy.special import chdtr
 
 from sda_platform import markdown_elements
 from sda_platform.arrays import FloatArray, IntArray, TextArray
@@ -64,7 +64,7 @@ class AssociationOutcomes:
             window_start_ns=observations.sensor_time_ns // window_ns * window_ns,
             outcome=np.where(given, sure, UNMATCHED),
             index=verdict.index,
-            level=np.where(given, chi2.cdf(verdict.mahalanobis2, np.maximum(size, 1)), np.nan),
+            level=np.where(given, chdtr(np.maximum(size, 1), np.maximum(verdict.mahalanobis2, 0.0)), np.nan),
         )
 
     def of_sensors(self, at_least: int = 1) -> Iterator[tuple[str, AssociationOutcomes]]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from sda_platform.arrays import FloatArray
 
@@ -60,7 +60,7 @@ def widening(degrees: FloatArray, held: float = HELD) -> FloatArray:
     different, place = np.unique(degrees, return_inverse=True)
     with np.errstate(invalid="ignore"):
         square = _AXES * special.fdtri(_AXES, different, held)
-    return np.asarray(np.where(np.isinf(different), 1.0, square / stats.chi2.ppf(held, _AXES)))[place]
+    return np.asarray(np.where(np.isinf(different), 1.0, square / (2 * special.gammaincinv(_AXES / 2, held))))[place]
 
 
 def share_inside(squared_distance: FloatArray, degrees: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
@@ -185,9 +185,7 @@ def _select(problem: Problem, state: _Solution, open_windows: BoolArray, must_ke
     posterior = np.zeros_like(state.information)
     posterior[open_windows] = np.linalg.inv(state.information[open_windows])
     deletion_residual = deletion_residuals(rows, state.design, state.residual, problem.group, posterior, state.active)
-    excess = (
-        deletion_residual / chi2.isf(OUTLIER_PROBABILITY, np.arange(1, 7))[problem.measurements.dimension[rows] - 1]
-    )
+    excess = deletion_residual / chdtri(np.arange(1, 7), OUTLIER_PROBABILITY)[problem.measurements.dimension[rows] - 1]
     worst = np.zeros(len(open_windows))
     np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))
     selected = (excess <= 1.0) | (excess < REJECT_TOGETHER * worst[window])

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.covariance import symmetric
@@ -195,7 +195,7 @@ class _Problem:
 
     def implausible(self, gain: float) -> bool:
         """Return whether the windows contradict a fit that explains ``gain`` of their squares."""
-        return bool(chi2.sf(max(self.squares - gain, 0.0), max(self.degrees, 1)) < _IMPLAUSIBLE)
+        return bool(chdtrc(max(self.degrees, 1), max(self.squares - gain, 0.0)) < _IMPLAUSIBLE)
 
     def combined(self, fits: _Fits, early_ns: float) -> Impulse:
         """Return the fits as one: their mean and covariance, weighted by the evidence, at the newest window."""

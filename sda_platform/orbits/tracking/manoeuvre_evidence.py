@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
@@ -59,7 +59,7 @@ def by_both_halves(rows: IntArray, predicted: UncertainOrbits, evidence: Evidenc
 
 def _is_beyond(probability: float | FloatArray, innovation: FloatArray, size: IntArray) -> npt.NDArray[np.bool_]:
     """Return whether so large a squared innovation has less than this probability."""
-    return np.asarray(innovation > chi2.isf(probability, np.maximum(size, 1)))
+    return np.asarray(innovation > chdtri(np.maximum(size, 1), probability))
 
 
 def manoeuvre_noise(lead_s: FloatArray) -> FloatArray:

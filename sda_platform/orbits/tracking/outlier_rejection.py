@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from sda_platform.arrays import BoolArray, FloatArray, IntArray
 from sda_platform.orbits.sensing import accumulated_equations
@@ -70,4 +70,4 @@ def consistent_blocks(
 @cache
 def _bounds(dimension: int) -> FloatArray:
     """Upper bounds of the squared residual of 0, 1, ... ``dimension`` components at the outlier probability."""
-    return np.asarray(chi2.isf(OUTLIER_PROBABILITY, np.maximum(np.arange(dimension + 1), 1)))
+    return np.asarray(chdtri(np.maximum(np.arange(dimension + 1), 1), OUTLIER_PROBABILITY))

@@ -16,7 +16,7 @@ from sda_platform.arrays import BoolArray, FloatArray, IntArray
 
 WGS72_MU_KM3_S2 = 398600.8
 WGS72_RADIUS_KM = 6378.135
-_WGS72_J2 = 0.001082616
+WGS72_J2 = 0.001082616
 SGP4_DAY_ZERO_JD = 2433281.5
 """Whence SGP4 counts days: 1949 December 31, 00:00 UTC."""
 _INTEGER_COLUMNS = ("norad_id", "epoch_time_ns")
@@ -120,7 +120,7 @@ def semi_major_axis_km(elements: ElementSets) -> FloatArray:
     Undoes the Kozai convention of published mean motions as SGP4 itself does.
     Source: Hoots & Roehrich, Spacetrack Report 3 (1980), section 6, WGS72 constants.
     """
-    k2 = 0.5 * _WGS72_J2 * WGS72_RADIUS_KM**2
+    k2 = 0.5 * WGS72_J2 * WGS72_RADIUS_KM**2
     with np.errstate(all="ignore"):
         kozai_rad_s = elements.mean_motion_rev_per_day * (2 * np.pi / 86400.0)
         first_guess = np.cbrt(WGS72_MU_KM3_S2 / kozai_rad_s**2)

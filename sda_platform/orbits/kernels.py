@@ -49,7 +49,8 @@ def compile_all() -> None:
     objects = np.arange(2)
     fits = _fitted(pair)
     filter_tracks(fits, pair, objects)
-    screen_volume(pair, objects, objects, _EPOCH_NS, _EPOCH_NS + 7200 * SECOND_NS, Volume.sphere(5.0))
+    for primaries in (objects, objects[:1]):
+        screen_volume(pair, primaries, objects, _EPOCH_NS, _EPOCH_NS + 7200 * SECOND_NS, Volume.sphere(5.0))
     (r_1, v_1), (r_2, v_2) = ((fits.state[n : n + 1, :3], fits.state[n : n + 1, 3:]) for n in (0, 1))
     covariance_1, covariance_2 = fits.covariance[:1], fits.covariance[1:]
     two_body_state(r_1, v_1, 60.0)

@@ -14,10 +14,16 @@ import sgp4.model
 from sgp4.api import WGS72, Satrec
 
 from sda_platform.arrays import FloatArray
-from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, WGS72_RADIUS_KM, ElementSets, semi_major_axis_km
+from sda_platform.orbits.elements import (
+    SGP4_DAY_ZERO_JD,
+    WGS72_J2,
+    WGS72_MU_KM3_S2,
+    WGS72_RADIUS_KM,
+    ElementSets,
+    semi_major_axis_km,
+)
 
-_KE = 60.0 / np.sqrt(WGS72_RADIUS_KM**3 / 398600.8)
-_J2 = 0.001082616
+_KE = 60.0 / np.sqrt(WGS72_RADIUS_KM**3 / WGS72_MU_KM3_S2)
 _DEEP_FROM_MIN = 225.0
 # What Sun and Moon do to an eccentricity: rate per minute and amplitude, each times e over the mean motion (rad/min).
 _SECULAR_PULL, _PERIODIC_PULL = 3.4e-9, 1.5e-4
@@ -90,11 +96,11 @@ def _terms(elements: ElementSets) -> SecularDrag:
     coefficient = q * tsi**4 / psi2**3.5
     c1 = bstar * coefficient * motion * (
         axis * (1 + 1.5 * eta2 + e_eta * (4 + eta2))
-        + 0.375 * _J2 * tsi / psi2 * con41 * (8 + 3 * eta2 * (8 + eta2))
+        + 0.375 * WGS72_J2 * tsi / psi2 * con41 * (8 + 3 * eta2 * (8 + eta2))
     )  # fmt: skip
     c4 = 2 * motion * coefficient * axis * roundness * (
         eta * (2 + 0.5 * eta2) + e * (0.5 + 2 * eta2)
-        - _J2 * tsi / (axis * psi2) * (
+        - WGS72_J2 * tsi / (axis * psi2) * (
             -3 * con41 * (1 - 2 * e_eta + eta2 * (1.5 - 0.5 * e_eta))
             + 0.75 * sine**2 * (2 * eta2 - e_eta * (1 + eta2)) * np.cos(2 * np.radians(elements.arg_of_pericenter_deg))
         )

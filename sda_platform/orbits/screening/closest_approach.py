@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import (
-    KNOT_S,
+    SLOPE_ERROR_PER_S,
     STEP_S,
     STRAIGHT_ERROR_RATIO,
     InterpolatedEphemerides,
@@ -98,7 +98,7 @@ def seed_approaches(
     distance_km, speed_km_s = np.linalg.norm(dr_km, axis=-1), np.linalg.norm(dv_km_s, axis=-1)
     together = (distance_km <= threshold_km) & (speed_km_s < SLOWEST_EVENT_KM_S)
     bent_km = gravity_departure_km(np.maximum(distance_km, threshold_km))
-    turned_km_s = 6 * off_km / KNOT_S + 2 * bent_km / (STEP_S / 2)
+    turned_km_s = SLOPE_ERROR_PER_S * off_km + 2 * bent_km / (STEP_S / 2)
     moving = np.maximum(speed_km_s, turned_km_s)
     offset_s = -np.einsum("mi,mi->m", dr_km, dv_km_s) / moving**2
     # How wrong that instant can be: for a slow pair, much. Neighbouring samples then seed the same minimum.

@@ -23,8 +23,8 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
     InterpolatedEphemerides,
-    error_bounds_km,
     find_nearby,
+    path_bounds,
     sieve,
 )
 from sda_platform.orbits.screening.closest_approach import (
@@ -41,7 +41,7 @@ from sda_platform.units import SECOND_NS
 
 _KNOT_NS = KNOT_S * SECOND_NS
 # Two hours: long enough that per-block overhead vanishes, short enough that 27,000 objects fit in 100 MB.
-_BLOCK_NS = 30 * _KNOT_NS
+_BLOCK_NS = 15 * _KNOT_NS
 _SAME_EVENT_NS = SECOND_NS
 
 
@@ -217,14 +217,16 @@ def _screen_block(
     threshold_km: float,
 ) -> tuple[Seeds, Seeds, Seeds, list[InterpolatedEphemerides]]:
     primaries = InterpolatedEphemerides.propagate(propagator, primary_index, knots)
-    errors_km = (error_bounds_km(propagator, primaries),) * 2
+    bounds = (path_bounds(propagator, primaries),) * 2
     secondaries = primaries
     if not np.array_equal(primary_index, secondary_index):
         kept = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
         secondaries = InterpolatedEphemerides.propagate(propagator, kept, knots)
-        errors_km = errors_km[0], error_bounds_km(propagator, secondaries)
-    nearby = find_nearby(primaries, secondaries, errors_km, threshold_km=threshold_km)
-    close, together, slow = seed_approaches(primaries, secondaries, nearby, errors_km, threshold_km)
+        bounds = bounds[0], path_bounds(propagator, secondaries)
+    nearby = find_nearby(primaries, secondaries, bounds, threshold_km=threshold_km)
+    close, together, slow = seed_approaches(
+        primaries, secondaries, nearby, (bounds[0].error_km, bounds[1].error_km), threshold_km
+    )
     return close, together, slow, [primaries, secondaries]
 
 

@@ -7,7 +7,7 @@ import pytest
 from sda_platform.orbits import two_body
 from sda_platform.orbits.kernels import compile_all
 from sda_platform.orbits.risk import probability
-from sda_platform.orbits.screening import cell_list
+from sda_platform.orbits.screening import near_pairs
 from sda_platform.orbits.sensing import accumulated_equations, fit_kernels, measurement_model
 
 # What the pools call by themselves; what these call in turn is compiled with them.
@@ -20,7 +20,8 @@ KERNELS = [
     accumulated_equations.add,
     accumulated_equations.accumulate,
     accumulated_equations.deletion_residuals,
-    cell_list._search,
+    near_pairs._search_one,
+    near_pairs._search_two,
     probability._quadrature,
 ]
 

@@ -19,7 +19,7 @@ from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
     STEP_S,
     InterpolatedEphemerides,
-    error_bounds_km,
+    path_bounds,
     step_time_ns,
 )
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
@@ -217,17 +217,20 @@ def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:
     index = np.unique(np.concatenate(kinds))
     knots = START_NS + np.arange(0, 6 * 3600 + 1, KNOT_S) * SECOND_NS
     tracks = InterpolatedEphemerides.propagate(catalogue(), index, knots)
-    bound_km = error_bounds_km(catalogue(), tracks)
+    bounds = path_bounds(catalogue(), tracks)
+    knot_speed_km_s = np.linalg.norm(tracks.state[:, 1], axis=1).T / KNOT_S
+    fastest_km_s = np.maximum(knot_speed_km_s[:, 1:], knot_speed_km_s[:, :-1]) + bounds.faster_km_s[:, None]
     interval, row = np.meshgrid(np.arange(len(knots) - 1), np.arange(len(index)))
     for step in range(KNOT_S // STEP_S):
         steps = np.full(interval.size, step)
         between, _ = tracks.at_steps(row.reshape(-1), interval.reshape(-1), steps)
         times_ns = step_time_ns(knots, interval[0], steps[: len(knots) - 1])
-        _, exact, _ = catalogue().take(index).grid(times_ns)
+        _, exact, velocity_km_s = catalogue().take(index).grid(times_ns)
         error_km = np.linalg.norm(between.reshape(exact.shape) - exact, axis=-1)
         known = np.isfinite(error_km).all(axis=1)
         assert known.sum() > 600
-        assert np.all(error_km[known].max(axis=1) <= bound_km[known] + 1e-3)
+        assert np.all(error_km[known].max(axis=1) <= bounds.error_km[known] + 1e-3)
+        assert np.all(np.linalg.norm(velocity_km_s, axis=-1)[known] <= fastest_km_s[known])
 
 
 @pytest.mark.parametrize(("end_ns", "threshold_km"), [(START_NS, 5.0), (START_NS + HOUR_NS, 0.0)])

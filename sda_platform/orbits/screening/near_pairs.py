@@ -1,0 +1,312 @@
+"""Pairs of objects that may pass close around an instant, by cells (`cell_list`).
+
+Each object has a reach: an upper bound of its distance from the sampled position until the next sample applies. Two
+objects can pass within the threshold only if they are no farther apart than the threshold plus both reaches. The
+widest such distance is the width of a cell, so that candidates are in neighbouring cells. The few objects of largest
+reach would widen all cells: where one list is searched in itself, they look further than the next cell instead.
+
+`SLACK_KM` covers the rounding of single precision, and the caller tests the pairs again in double precision.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.screening.cell_list import (
+    CELLS,
+    LINE,
+    LINES,
+    NOWHERE,
+    OWN_LINE,
+    PLANE,
+    ROUNDING,
+    keep,
+    parts,
+    places,
+    put,
+    sample,
+    sort,
+    stretch,
+    with_room,
+)
+
+SLACK_KM = 0.05
+
+# Of one list, the cells are as wide as 99 of 100 objects need.
+_ORDINARY_SHARE = 0.99
+_FIRST_PAIRS = 4096
+# So few primaries are compared with every secondary: to sort those by cell takes longer.
+_FEW = 64
+
+SingleArray = npt.NDArray[np.float32]
+
+
+def near_pairs(
+    ends: tuple[SingleArray, SingleArray],
+    identity: tuple[IntArray, IntArray],
+    reach_km: tuple[FloatArray, FloatArray],
+    error_km: tuple[FloatArray, FloatArray],
+    basis: tuple[FloatArray, FloatArray],
+    *,
+    threshold_km: float,
+    half_step_s: float,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs within reach of each other at a step that, in straight motion, pass within the threshold around that
+    step.
+
+    The first four arguments have two lists each, of the primaries and of the secondaries.
+
+    Args:
+        ends: (6, 3, n) position, slope and curvature at the start of a knot interval, then at its end, km; not finite
+            where SGP4 rejected the object, which is then in no pair.
+        identity: object identities, each once per list. Objects that are in both lists are paired once.
+        reach_km: bound of each row's distance from its sampled position within half a step.
+        error_km: bound of each row's departure from straight motion; a pair may pass farther by both.
+        basis: weights (steps, 6) of position (km) and of velocity (km/s).
+        half_step_s: half the span that a step covers.
+
+    Returns:
+        primary row, secondary row and step, each (m,), by step.
+    """
+    single = np.float32
+    rooms = [np.stack(room).astype(single) for room in zip(reach_km, error_km, strict=True)]
+    near_km = threshold_km + SLACK_KM
+    largest_km = [float(reach.max(initial=0.0)) for reach in reach_km]
+    steps = basis[0].astype(single), basis[1].astype(single), single(near_km), single(half_step_s)
+    if np.array_equal(*identity):
+        ordinary_km = float(np.quantile(reach_km[0], _ORDINARY_SHARE)) if len(reach_km[0]) else 0.0
+        far = np.flatnonzero(reach_km[0] > ordinary_km)
+        width_km = near_km + 2 * ordinary_km
+        found = _search_one(
+            ends[0],
+            rooms[0],
+            far,
+            single(width_km),
+            single(width_km - ordinary_km + largest_km[0]),
+            single(near_km + 2 * largest_km[0]),
+            *steps,
+        )
+    else:
+        both = np.isin(identity[0], identity[1]), np.isin(identity[1], identity[0])
+        farthest_km = single(near_km + sum(largest_km))
+        found = _search_two(
+            ends[0], ends[1], rooms[0], rooms[1], identity[0], identity[1], both[0], both[1], farthest_km, *steps
+        )
+    return found[0], found[1], found[2]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _search_one(
+    ends: Any,
+    room_km: Any,
+    far: Any,
+    width_km: Any,
+    far_km: Any,
+    farthest_km: Any,
+    position_basis: Any,
+    velocity_basis: Any,
+    near_km: Any,
+    half_step_s: Any,
+) -> Any:
+    """Search one list in itself. ``far`` are rows of larger reach, which may be near others within ``far_km``, and each
+    other within ``farthest_km``; the others may be near each other within ``width_km``.
+    """
+    number = ends.shape[2]
+    cells_per_km = np.float32(1.0) / (width_km * ROUNDING)
+    span = np.int64(np.ceil(far_km / width_km))
+    begins = np.empty(NOWHERE + 2, np.int32)
+    sampled, cells = np.empty((6, number), np.float32), np.empty(number, np.int32)
+    points, point_cells, rows = places(number)
+    far_points, far_cells, far_rows = places(len(far))
+    far_rows[:] = far
+    near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
+    for step in range(len(position_basis)):
+        sample(ends, position_basis[step], velocity_basis[step], cells_per_km, sampled, cells)
+        for place in range(len(far)):
+            row = far[place]
+            put(far_points, place, sampled, room_km, row)
+            far_cells[place] = cells[row]
+            cells[row] = NOWHERE
+        sort(sampled, room_km, cells, begins, points, point_cells, rows)
+        near, found = _near(points, points, point_cells, begins, True, width_km, near)
+        pairs, count = _passing(near, found, points, rows, points, rows, near_km, half_step_s, step, pairs, count)
+        near, found = _near_far(far_points, far_cells, points, begins, span, far_km, near)
+        pairs, count = _passing(
+            near, found, far_points, far_rows, points, rows, near_km, half_step_s, step, pairs, count
+        )
+        near, found = _near_few(far_points, far_points, True, farthest_km, near)
+        pairs, count = _passing(
+            near, found, far_points, far_rows, far_points, far_rows, near_km, half_step_s, step, pairs, count
+        )
+    return pairs[:count].T.copy()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _search_two(
+    primaries: Any,
+    secondaries: Any,
+    primary_room_km: Any,
+    secondary_room_km: Any,
+    primary_id: Any,
+    secondary_id: Any,
+    primary_in_both: Any,
+    secondary_in_both: Any,
+    farthest_km: Any,
+    position_basis: Any,
+    velocity_basis: Any,
+    near_km: Any,
+    half_step_s: Any,
+) -> Any:
+    """Search one list in another; objects of both may be near each other within ``farthest_km``."""
+    cells_per_km = np.float32(1.0) / (farthest_km * ROUNDING)
+    begins = np.empty(NOWHERE + 2, np.int32)
+    sampled = np.empty((6, max(primaries.shape[2], secondaries.shape[2])), np.float32)
+    cells = np.empty(sampled.shape[1], np.int32)
+    targets, target_cells, target_rows = places(primaries.shape[2])
+    points, point_cells, point_rows = places(secondaries.shape[2])
+    near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
+    few = len(targets) <= _FEW
+    for step in range(len(position_basis)):
+        position, velocity = position_basis[step], velocity_basis[step]
+        sample(secondaries, position, velocity, cells_per_km, sampled, cells)
+        if few:  # both stay in their order
+            keep(sampled, secondary_room_km, points, point_rows)
+            sample(primaries, position, velocity, cells_per_km, sampled, cells)
+            keep(sampled, primary_room_km, targets, target_rows)
+            near, found = _near_few(targets, points, False, farthest_km, near)
+        else:
+            sort(sampled, secondary_room_km, cells[: len(points)], begins, points, point_cells, point_rows)
+            sample(primaries, position, velocity, cells_per_km, sampled, cells)
+            sort(sampled, primary_room_km, cells[: len(targets)], begins, targets, target_cells, target_rows)
+            near, found = _near(targets, points, point_cells, begins, False, farthest_km, near)
+        first = count
+        pairs, count = _passing(
+            near, found, targets, target_rows, points, point_rows, near_km, half_step_s, step, pairs, count
+        )
+        kept = first
+        for pair in range(first, count):
+            target, row = pairs[pair, 0], pairs[pair, 1]
+            mine, other = primary_id[target], secondary_id[row]
+            # Of two objects that are in both lists, the lower identity is reported as the primary, once.
+            if mine != other and not (mine > other and primary_in_both[target] and secondary_in_both[row]):
+                pairs[kept] = pairs[pair]
+                kept += 1
+        count = kept
+    return pairs[:count].T.copy()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near(targets: Any, points: Any, point_cells: Any, begins: Any, alike: Any, farthest_km: Any, near: Any) -> Any:
+    """Write near target and point indices to ``near``, or to a larger array; returns it and their number.
+
+    ``begins`` are those of the targets. If both are ``alike``, each pair is written once. Few targets in a range are
+    near: an unconditional write with a conditional count is faster than a branch.
+    """
+    count = 0
+    square = farthest_km * farthest_km
+    first_line = OWN_LINE if alike else 0
+    ranges, cell = np.empty((2 * len(LINES), 2), np.int32), np.int32(-1)
+    number, own = 0, 0
+    for place in range(len(points)):
+        if point_cells[place] == NOWHERE:
+            break
+        if point_cells[place] != cell:
+            cell, number = point_cells[place], 0
+            for line in range(first_line, len(LINES)):
+                middle = (cell + LINES[line]) & (CELLS - 1)
+                for part in range(parts(middle, 1)):
+                    ranges[number, 0], ranges[number, 1] = stretch(middle, 1, part, begins)
+                    number += 1
+            own = parts(cell, 1) if alike else 0
+        x, y, z = points[place, 0], points[place, 1], points[place, 2]
+        for each in range(number):
+            begin, end = ranges[each, 0], ranges[each, 1]
+            if each < own:
+                begin = max(begin, place + 1)
+            near = with_room(near, count, end - begin)
+            for at in range(begin, end):
+                dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
+                near[count, 0], near[count, 1] = at, place
+                count += dx * dx + dy * dy + dz * dz <= square
+    return near, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near_far(targets: Any, target_cells: Any, points: Any, begins: Any, span: Any, far_km: Any, near: Any) -> Any:
+    """Do the same as `_near` for targets that look ``span`` cells far. ``begins`` are those of the points."""
+    count = 0
+    square = far_km * far_km
+    for at in range(len(targets)):
+        if target_cells[at] == NOWHERE:
+            continue
+        x, y, z = targets[at, 0], targets[at, 1], targets[at, 2]
+        for dz in range(-span, span + 1):
+            for dy in range(-span, span + 1):
+                middle = (target_cells[at] + dy * LINE + dz * PLANE) & (CELLS - 1)
+                for part in range(parts(middle, span)):
+                    begin, end = stretch(middle, span, part, begins)
+                    near = with_room(near, count, end - begin)
+                    for place in range(begin, end):
+                        dx, dy_, dz_ = points[place, 0] - x, points[place, 1] - y, points[place, 2] - z
+                        near[count, 0], near[count, 1] = at, place
+                        count += dx * dx + dy_ * dy_ + dz_ * dz_ <= square
+    return near, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near_few(targets: Any, points: Any, alike: Any, farthest_km: Any, near: Any) -> Any:
+    """Do the same as `_near` without cells: every target is compared with every point."""
+    count = 0
+    square = farthest_km * farthest_km
+    for place in range(len(points)):
+        x, y, z = points[place, 0], points[place, 1], points[place, 2]
+        near = with_room(near, count, len(targets))
+        for at in range(place + 1 if alike else 0, len(targets)):
+            dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
+            near[count, 0], near[count, 1] = at, place
+            count += dx * dx + dy * dy + dz * dz <= square
+    return near, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _passing(
+    near: Any,
+    found: Any,
+    targets: Any,
+    target_rows: Any,
+    points: Any,
+    point_rows: Any,
+    near_km: Any,
+    half_step_s: Any,
+    step: Any,
+    pairs: Any,
+    count: Any,
+) -> Any:
+    """Append those of the ``found`` near ones to ``pairs`` that may pass; returns it, or a larger array, and its
+    number.
+    """
+    for candidate in range(found):
+        at, place = near[candidate, 0], near[candidate, 1]
+        if _may_pass(targets[at], points[place], near_km, half_step_s):
+            pairs = with_room(pairs, count, 1)
+            pairs[count, 0], pairs[count, 1], pairs[count, 2] = target_rows[at], point_rows[place], step
+            count += 1
+    return pairs, count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _may_pass(a: Any, b: Any, near_km: Any, half_step_s: Any) -> Any:
+    dx, dy, dz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    square, reach_km = dx * dx + dy * dy + dz * dz, near_km + a[6] + b[6]
+    if square > reach_km * reach_km:
+        return False
+    vx, vy, vz = b[3] - a[3], b[4] - a[4], b[5] - a[5]
+    speed_square = max(vx * vx + vy * vy + vz * vz, np.float32(1e-12))
+    time_s = -(dx * vx + dy * vy + dz * vz) / speed_square
+    time_s = min(max(time_s, -half_step_s), half_step_s)
+    dx, dy, dz = dx + vx * time_s, dy + vy * time_s, dz + vz * time_s
+    miss_km = near_km + a[7] + b[7]
+    return dx * dx + dy * dy + dz * dz <= miss_km * miss_km

@@ -108,13 +108,19 @@ class Propagator:
     def _spans(self) -> UsableSpans:
         return UsableSpans(self.elements)
 
+    @cached_property
+    def _source(self) -> tuple[Propagator, IntArray]:
+        """The propagator that this one was taken from, which remembers what is known of each set, and rows there."""
+        return self, np.arange(len(self))
+
     def usable_parts(self, start_ns: int, end_ns: int) -> tuple[IntArray, IntArray, ErrorArray]:
         """Return the part [from, until] (n,) of the span in which each set is usable, and what ends it
         (``SGP4_ERRORS``, 0).
 
         A set that is usable at no time of it has an empty part.
         """
-        from_ns, until_ns, code = self._spans.ends(self._satrec, np.arange(len(self)), start_ns, end_ns)
+        source, rows = self._source
+        from_ns, until_ns, code = source._spans.ends(source._satrec, rows, start_ns, end_ns)
         until_ns = np.where(self._usable, until_ns, from_ns)
         return from_ns, until_ns, np.where(self._usable, code, np.uint8(NOT_FINITE))
 
@@ -142,7 +148,7 @@ class Propagator:
         error, r_teme_km, v_teme_km_s = self._array.sgp4(day, fraction)
         if len(times):
             rows = np.arange(len(self))
-            is_doubtful = self._spans.doubtful(rows, times.min()) | self._spans.doubtful(rows, times.max())
+            is_doubtful = self._doubtful(rows, times.min()) | self._doubtful(rows, times.max())
             # Together: the proofs of one set cost as much as those of hundreds.
             rows = rows[self._usable & is_doubtful]
             states = error[rows].ravel(), r_teme_km[rows].reshape(-1, 3), v_teme_km_s[rows].reshape(-1, 3)
@@ -180,7 +186,7 @@ class Propagator:
             states = [satrecs[row].sgp4(jd, fr) for row, jd, fr in arguments]
             codes, positions, velocities = zip(*states, strict=True)
             error[single], r_teme_km[single], v_teme_km_s[single] = codes, positions, velocities
-        asked = np.flatnonzero(self._usable[rows] & self._spans.doubtful(rows, times))
+        asked = np.flatnonzero(self._usable[rows] & self._doubtful(rows, times))
         if len(asked):
             error[asked] = self._judged(rows[asked], times[asked], error[asked], r_teme_km[asked], v_teme_km_s[asked])
         return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[rows])
@@ -192,13 +198,19 @@ class Propagator:
         rows = np.arange(len(self))[chosen]
         satrecs = self._initialised(np.unique(rows))
         part.__dict__["_satrecs"] = [satrecs[row] for row in rows.tolist()]
-        part.__dict__["_spans"] = self._spans.take(rows)
+        source, found = self._source
+        part.__dict__["_source"] = source, found[rows]
         return part
+
+    def _doubtful(self, rows: IntArray, time_ns: IntArray | np.int64) -> npt.NDArray[np.bool_]:
+        source, found = self._source
+        return source._spans.doubtful(found[rows], time_ns)
 
     def _judged(
         self, rows: IntArray, time_ns: IntArray, error: ErrorArray, r_km: FloatArray, v_km_s: FloatArray
     ) -> ErrorArray:
-        return self._spans.judged(self._satrec, rows, time_ns, error, r_km, v_km_s)
+        source, found = self._source
+        return source._spans.judged(source._satrec, found[rows], time_ns, error, r_km, v_km_s)
 
 
 def refusal_reasons(elements: ElementSets, time_ns: int | None = None) -> list[str | None]:

@@ -66,18 +66,7 @@ class UsableSpans:
         self._refused_min = np.full((2, len(elements)), np.inf)
         self._code = np.zeros((2, len(elements)), np.uint8)
 
-    def take(self, rows: IntArray) -> UsableSpans:
-        """Return the spans of these sets, as far as they are known."""
-        part = object.__new__(UsableSpans)
-        for name, value in vars(self).items():
-            if name in ("_searched_min", "_refused_min", "_code"):
-                value = value[:, rows]
-            else:
-                value = value.take(rows) if name == "_drag" else value[rows]
-            setattr(part, name, value)
-        return part
-
-    def doubtful(self, rows: IntArray, time_ns: IntArray | int) -> npt.NDArray[np.bool_]:
+    def doubtful(self, rows: IntArray, time_ns: IntArray | np.int64 | int) -> npt.NDArray[np.bool_]:
         """Return whether the sets ``rows`` (m,) are not proven usable at ``time_ns``, (m,) or a number."""
         from_epoch_min = np.abs(time_ns - self._epoch_ns[rows]) / MINUTE_NS
         found = np.flatnonzero(from_epoch_min > self._harmless_min[rows])

@@ -21,7 +21,7 @@ from sda_platform.orbits.screening.near_pairs import near_pairs
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 from sda_platform.units import SECOND_NS
 
-KNOT_S = 480
+KNOT_S = 600
 STEP_S = 30
 STEPS_PER_KNOT = KNOT_S // STEP_S
 
@@ -41,7 +41,7 @@ _DEEP_SPACE_AXIS_KM = 12_000.0
 _LOW_PERIGEE_KM = 6680.0
 _HEAVY_DRAG = 0.01
 # Near the middle and near a quarter: where an error of like, and of opposite, sign at both ends is greatest.
-_MEASURED_STEPS = (3, 7)
+_MEASURED_STEPS = (4, 9)
 _MEASURED_EACH = 3
 _LOWEST_RADIUS_KM = 6300.0
 # By how much drag may move a position between knots: 0.06 km is the most found, of sets a week old.

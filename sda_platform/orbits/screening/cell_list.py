@@ -44,28 +44,25 @@ def keep(sampled: Any, room_km: Any, points: Any, rows: Any) -> None:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def parts(middle: Any, span: Any) -> Any:
-    """Into how many stretches the cells around ``middle`` fall: the numbers repeat."""
-    return 1 if span <= middle < CELLS - span else 2
+def stretch(middle: Any, span: Any, begins: Any) -> Any:
+    """Start and end of the objects in the cells within ``span`` of ``middle``."""
+    return begins[max(middle - span, 0)], begins[min(middle + span + 1, CELLS)]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def stretch(middle: Any, span: Any, part: Any, begins: Any) -> Any:
-    """Start and end of the objects in cells within ``span`` of ``middle``; part 1: beyond the first or last number."""
-    if part == 0:
-        return begins[max(middle - span, 0)], begins[min(middle + span + 1, CELLS)]
+def beyond(middle: Any, span: Any, begins: Any) -> Any:
+    """Do the same for those beyond the first or the last number, where the numbers repeat."""
     if middle < span:
         return begins[CELLS + middle - span], begins[CELLS]
-    return begins[0], begins[middle + span + 1 - CELLS]
+    return begins[0], begins[max(middle + span + 1 - CELLS, 0)]
 
 
-@njit(cache=True, nogil=True, inline="always")
-def with_room(rows: Any, count: Any, more: Any) -> Any:
-    if count + more <= len(rows):
-        return rows
-    larger = np.empty((2 * (count + more), rows.shape[1]), rows.dtype)
-    larger[:count] = rows[:count]
-    return larger
+@njit(cache=True, nogil=True)
+def larger(rows: Any, needed: Any) -> Any:
+    """Copy ``rows`` into an array with room for twice what is ``needed``."""
+    found = np.empty((2 * needed, rows.shape[1]), rows.dtype)
+    found[: len(rows)] = rows
+    return found
 
 
 @njit(cache=True, nogil=True)

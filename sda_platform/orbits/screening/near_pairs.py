@@ -23,14 +23,14 @@ from sda_platform.orbits.screening.cell_list import (
     OWN_LINE,
     PLANE,
     ROUNDING,
+    beyond,
     keep,
-    parts,
+    larger,
     places,
     put,
     sample,
     sort,
     stretch,
-    with_room,
 )
 
 SLACK_KM = 0.05
@@ -131,7 +131,7 @@ def _search_one(
             far_cells[place] = cells[row]
             cells[row] = NOWHERE
         sort(sampled, room_km, cells, begins, points, point_cells, rows)
-        near, found = _near(points, points, point_cells, begins, True, width_km, near)
+        near, found = _near_one(points, point_cells, begins, width_km, near)
         pairs, count = _passing(near, found, points, rows, points, rows, near_km, half_step_s, step, pairs, count)
         near, found = _near_far(far_points, far_cells, points, begins, span, far_km, near)
         pairs, count = _passing(
@@ -181,7 +181,7 @@ def _search_two(
             sort(sampled, secondary_room_km, cells[: len(points)], begins, points, point_cells, point_rows)
             sample(primaries, position, velocity, cells_per_km, sampled, cells)
             sort(sampled, primary_room_km, cells[: len(targets)], begins, targets, target_cells, target_rows)
-            near, found = _near(targets, points, point_cells, begins, False, farthest_km, near)
+            near, found = _near_two(targets, points, point_cells, begins, farthest_km, near)
         first = count
         pairs, count = _passing(
             near, found, targets, target_rows, points, point_rows, near_km, half_step_s, step, pairs, count
@@ -199,39 +199,73 @@ def _search_two(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _near(targets: Any, points: Any, point_cells: Any, begins: Any, alike: Any, farthest_km: Any, near: Any) -> Any:
-    """Write near target and point indices to ``near``, or to a larger array; returns it and their number.
-
-    ``begins`` are those of the targets. If both are ``alike``, each pair is written once. Few targets in a range are
-    near: an unconditional write with a conditional count is faster than a branch.
-    """
-    count = 0
-    square = farthest_km * farthest_km
-    first_line = OWN_LINE if alike else 0
-    ranges, cell = np.empty((2 * len(LINES), 2), np.int32), np.int32(-1)
-    number, own = 0, 0
-    for place in range(len(points)):
-        if point_cells[place] == NOWHERE:
+def _near_one(points: Any, cells: Any, begins: Any, farthest_km: Any, near: Any) -> Any:
+    """Write the near pairs of one list, each once, to ``near``, or to a larger array; returns it and their number."""
+    most, count, square = 0, 0, farthest_km * farthest_km
+    for cell in cells:
+        if cell == NOWHERE:
             break
-        if point_cells[place] != cell:
-            cell, number = point_cells[place], 0
-            for line in range(first_line, len(LINES)):
-                middle = (cell + LINES[line]) & (CELLS - 1)
-                for part in range(parts(middle, 1)):
-                    ranges[number, 0], ranges[number, 1] = stretch(middle, 1, part, begins)
-                    number += 1
-            own = parts(cell, 1) if alike else 0
-        x, y, z = points[place, 0], points[place, 1], points[place, 2]
-        for each in range(number):
-            begin, end = ranges[each, 0], ranges[each, 1]
-            if each < own:
-                begin = max(begin, place + 1)
-            near = with_room(near, count, end - begin)
-            for at in range(begin, end):
-                dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
-                near[count, 0], near[count, 1] = at, place
-                count += dx * dx + dy * dy + dz * dz <= square
+        for line in range(OWN_LINE, len(LINES)):
+            begin, end = stretch((cell + LINES[line]) & (CELLS - 1), 1, begins)
+            most += end - begin
+    if most > len(near):
+        near = larger(near, most)
+    for place in range(len(points)):
+        if cells[place] == NOWHERE:
+            break
+        for line in range(OWN_LINE, len(LINES)):
+            begin, end = stretch((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
+            begin = max(begin, place + 1) if line == OWN_LINE else begin
+            count = _written(points, begin, end, points, place, square, near, count)
+    if begins[1] > begins[0] or begins[CELLS] > begins[CELLS - 1]:
+        near, count = _near_beyond(points, points, cells, begins, OWN_LINE, square, near, count)
     return near, count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near_two(targets: Any, points: Any, cells: Any, begins: Any, farthest_km: Any, near: Any) -> Any:
+    """Do the same for the pairs of a target and a point. ``cells`` are the points', ``begins`` the targets'."""
+    count, square = 0, farthest_km * farthest_km
+    for place in range(len(points)):
+        if cells[place] == NOWHERE:
+            break
+        for line in range(len(LINES)):
+            begin, end = stretch((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
+            if count + end - begin > len(near):
+                near = larger(near, count + end - begin)
+            count = _written(targets, begin, end, points, place, square, near, count)
+    return _near_beyond(targets, points, cells, begins, 0, square, near, count)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near_beyond(
+    targets: Any, points: Any, cells: Any, begins: Any, first_line: Any, square: Any, near: Any, count: Any
+) -> Any:
+    """Append the pairs whose cells meet where the numbers repeat."""
+    for place in range(len(points)):
+        if cells[place] == NOWHERE:
+            break
+        for line in range(first_line, len(LINES)):
+            begin, end = beyond((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
+            begin = max(begin, place + 1) if first_line == OWN_LINE and line == OWN_LINE else begin
+            if count + end - begin > len(near):
+                near = larger(near, count + end - begin)
+            count = _written(targets, begin, end, points, place, square, near, count)
+    return near, count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _written(targets: Any, begin: Any, end: Any, points: Any, place: Any, square: Any, near: Any, count: Any) -> Any:
+    """Write the targets from ``begin`` to ``end`` that are near a point; returns the number of all written.
+
+    Few targets in a range are near: an unconditional write with a conditional count is faster than a branch.
+    """
+    x, y, z = points[place, 0], points[place, 1], points[place, 2]
+    for at in range(begin, end):
+        dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
+        near[count, 0], near[count, 1] = at, place
+        count += dx * dx + dy * dy + dz * dz <= square
+    return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -246,9 +280,10 @@ def _near_far(targets: Any, target_cells: Any, points: Any, begins: Any, span: A
         for dz in range(-span, span + 1):
             for dy in range(-span, span + 1):
                 middle = (target_cells[at] + dy * LINE + dz * PLANE) & (CELLS - 1)
-                for part in range(parts(middle, span)):
-                    begin, end = stretch(middle, span, part, begins)
-                    near = with_room(near, count, end - begin)
+                for part in range(2):
+                    begin, end = stretch(middle, span, begins) if part == 0 else beyond(middle, span, begins)
+                    if count + end - begin > len(near):
+                        near = larger(near, count + end - begin)
                     for place in range(begin, end):
                         dx, dy_, dz_ = points[place, 0] - x, points[place, 1] - y, points[place, 2] - z
                         near[count, 0], near[count, 1] = at, place
@@ -263,7 +298,8 @@ def _near_few(targets: Any, points: Any, alike: Any, farthest_km: Any, near: Any
     square = farthest_km * farthest_km
     for place in range(len(points)):
         x, y, z = points[place, 0], points[place, 1], points[place, 2]
-        near = with_room(near, count, len(targets))
+        if count + len(targets) > len(near):
+            near = larger(near, count + len(targets))
         for at in range(place + 1 if alike else 0, len(targets)):
             dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
             near[count, 0], near[count, 1] = at, place
@@ -290,23 +326,24 @@ def _passing(
     """
     for candidate in range(found):
         at, place = near[candidate, 0], near[candidate, 1]
-        if _may_pass(targets[at], points[place], near_km, half_step_s):
-            pairs = with_room(pairs, count, 1)
+        if _may_pass(targets, at, points, place, near_km, half_step_s):
+            if count == len(pairs):
+                pairs = larger(pairs, count + 1)
             pairs[count, 0], pairs[count, 1], pairs[count, 2] = target_rows[at], point_rows[place], step
             count += 1
     return pairs, count
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _may_pass(a: Any, b: Any, near_km: Any, half_step_s: Any) -> Any:
-    dx, dy, dz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
-    square, reach_km = dx * dx + dy * dy + dz * dz, near_km + a[6] + b[6]
-    if square > reach_km * reach_km:
-        return False
-    vx, vy, vz = b[3] - a[3], b[4] - a[4], b[5] - a[5]
+def _may_pass(a: Any, at: Any, b: Any, place: Any, near_km: Any, half_step_s: Any) -> Any:
+    dx, dy, dz = b[place, 0] - a[at, 0], b[place, 1] - a[at, 1], b[place, 2] - a[at, 2]
+    reach_km = near_km + a[at, 6] + b[place, 6]
+    is_within = dx * dx + dy * dy + dz * dz <= reach_km * reach_km
+    vx, vy, vz = b[place, 3] - a[at, 3], b[place, 4] - a[at, 4], b[place, 5] - a[at, 5]
     speed_square = max(vx * vx + vy * vy + vz * vz, np.float32(1e-12))
     time_s = -(dx * vx + dy * vy + dz * vz) / speed_square
     time_s = min(max(time_s, -half_step_s), half_step_s)
     dx, dy, dz = dx + vx * time_s, dy + vy * time_s, dz + vz * time_s
-    miss_km = near_km + a[7] + b[7]
-    return dx * dx + dy * dy + dz * dz <= miss_km * miss_km
+    miss_km = near_km + a[at, 7] + b[place, 7]
+    # Without a branch: a wrong guess of it costs more than the rest.
+    return is_within & (dx * dx + dy * dy + dz * dz <= miss_km * miss_km)

@@ -41,7 +41,7 @@ from sda_platform.units import SECOND_NS
 
 _KNOT_NS = KNOT_S * SECOND_NS
 # Two hours: long enough that per-block overhead vanishes, short enough that 27,000 objects fit in 100 MB.
-_BLOCK_NS = 15 * _KNOT_NS
+_BLOCK_NS = 12 * _KNOT_NS
 _SAME_EVENT_NS = SECOND_NS
 
 

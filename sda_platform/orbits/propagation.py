@@ -18,10 +18,9 @@ from sgp4.api import SGP4_ERRORS as _LIBRARY_ERRORS
 from sgp4.api import WGS72, Satrec, SatrecArray
 
 from sda_platform.arrays import ErrorArray, FloatArray, IntArray
-from sda_platform.formats.time_systems import utc_to_tai_ns
 from sda_platform.orbits.elements import SGP4_DAY_ZERO_JD, ElementSets
+from sda_platform.orbits.sgp4_time import elapsed, julian, leap_days
 from sda_platform.orbits.usable_spans import IMPOSSIBLE, STATED_DECAY, UsableSpans
-from sda_platform.units import DAY_NS
 
 NOT_FINITE = 7
 SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
@@ -34,8 +33,6 @@ SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
 )
 """Why a set has no state at a time: the errors of the SGP4 library, and those of `usable_spans`."""
 
-_UNIX_EPOCH_JD = 2440587.5
-_TAI_MINUS_UTC_NS = 37_000_000_000
 # Rows of one object worth one array call instead of a loop of scalar calls.
 _ARRAY_CALL_PAYS_FROM = 6
 # A larger share of the sets is initialised with all of them.
@@ -142,7 +139,7 @@ class Propagator:
             error.
         """
         times: IntArray = np.atleast_1d(np.asarray(time_ns, dtype=np.int64))
-        day, fraction = _elapsed(times)
+        day, fraction = elapsed(times)
         if not len(self.elements):
             return np.zeros((0, len(day)), np.uint8), np.zeros((0, len(day), 3)), np.zeros((0, len(day), 3))
         error, r_teme_km, v_teme_km_s = self._array.sgp4(day, fraction)
@@ -168,7 +165,7 @@ class Propagator:
         """
         rows: IntArray = np.atleast_1d(np.asarray(index, dtype=np.int64))
         times: IntArray = np.broadcast_to(np.asarray(time_ns, dtype=np.int64), rows.shape)
-        day, fraction = _elapsed(times)
+        day, fraction = elapsed(times)
         error = np.zeros(len(rows), np.uint8)
         r_teme_km, v_teme_km_s = np.empty((len(rows), 3)), np.empty((len(rows), 3))
         order = np.argsort(rows, kind="stable")
@@ -242,8 +239,8 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         filled: list[float] = np.where(usable, values, fill).tolist()
         return filled
 
-    day, fraction_days = _julian(elements.epoch_time_ns)
-    elapsed_from = fraction_days + _leap_days(elements.epoch_time_ns)
+    day, fraction_days = julian(elements.epoch_time_ns)
+    elapsed_from = fraction_days + leap_days(elements.epoch_time_ns)
     # The published verification states come from an epoch summed into one double before the lunar-solar terms
     # use it. Doing the same reproduces them; the rounding (40 us) is otherwise without meaning.
     epoch_days = (day + fraction_days) - SGP4_DAY_ZERO_JD
@@ -269,22 +266,6 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         satrec.jdsatepochF = fraction_day
         satrecs.append(satrec)
     return satrecs
-
-
-def _julian(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-    whole, rest = np.divmod(time_ns, DAY_NS)
-    return np.ascontiguousarray(whole + _UNIX_EPOCH_JD), np.ascontiguousarray(rest / DAY_NS)
-
-
-def _elapsed(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Days and fractions that differ by elapsed time: a leap second between epoch and time counts."""
-    day, fraction = _julian(time_ns)
-    return day, fraction + _leap_days(time_ns)
-
-
-def _leap_days(time_ns: IntArray) -> FloatArray:
-    """Leap seconds at instants (n,) less those of today, in days: 0 since 2017."""
-    return np.asarray((utc_to_tai_ns(time_ns) - time_ns - _TAI_MINUS_UTC_NS) / DAY_NS)
 
 
 def _mark_unusable(

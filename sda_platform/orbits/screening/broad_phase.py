@@ -46,7 +46,7 @@ _MEASURED_EACH = 3
 _LOWEST_RADIUS_KM = 6300.0
 # By how much drag may move a position between knots: 0.06 km is the most found, of sets a week old.
 _DRAG_KM = 0.1
-_LARGEST_ERROR_KM = 10.0
+_LARGEST_ERROR_KM = 25.0
 # What J2 adds to the speed between knots.
 _FASTER_BY_J2_KM_S = 0.01
 # Relative acceleration per distance is greatest along the vertical at the Earth's surface.
@@ -152,7 +152,7 @@ def interpolation_error_km(perigee_km: FloatArray, eccentricity: FloatArray) -> 
 def path_bounds(propagator: Propagator, tracks: InterpolatedEphemerides) -> PathBounds:
     """Bound how far each object is from its interpolated path, and how fast it is.
 
-    The error follows from the orbit, but in deep space, at very low perigee and under heavy drag it is also measured
+    The error follows from the orbit. In deep space, at very low perigee and under heavy drag it is also measured
     between the knots, and doubled. An object with a larger error still (in its last minutes of orbit) may be missed.
     """
     middle = tracks.state[len(tracks.knot_time_ns) // 2]

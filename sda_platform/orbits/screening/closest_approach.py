@@ -20,6 +20,7 @@ from sda_platform.orbits.screening.broad_phase import (
     STRAIGHT_ERROR_RATIO,
     InterpolatedEphemerides,
     Nearby,
+    PathBounds,
     gravity_departure_km,
     step_time_ns,
 )
@@ -78,20 +79,20 @@ def seed_approaches(
     primaries: InterpolatedEphemerides,
     secondaries: InterpolatedEphemerides,
     nearby: Nearby,
-    error_km: tuple[FloatArray, FloatArray],
+    bounds: tuple[PathBounds, PathBounds],
     threshold_km: float,
 ) -> tuple[Seeds, Seeds, Seeds]:
     """Instants to refine, instants at which a pair moves together, and instants near which it may do so.
 
     Args:
-        error_km: bound of the interpolation error of each primary and each secondary.
+        bounds: those of the primaries and of the secondaries.
 
     Returns:
         Seeds of close approaches, at the linearly predicted minimum; samples (within ``threshold_km`` and slower than
         SLOWEST_EVENT_KM_S) of pairs that move together; the samples nearest to every slower minimum within
         ``threshold_km``, and some more.
     """
-    off_km = error_km[0][nearby.primary] + error_km[1][nearby.secondary]
+    off_km = bounds[0].error_km[nearby.primary] + bounds[1].error_km[nearby.secondary]
     first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
     second_r, second_v = secondaries.at_steps(nearby.secondary, nearby.interval, nearby.step)
     dr_km, dv_km_s = second_r - first_r, second_v - first_v

@@ -15,23 +15,8 @@ import numpy.typing as npt
 from numba import njit
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.orbits.screening.cell_list import (
-    CELLS,
-    LINE,
-    LINES,
-    NOWHERE,
-    OWN_LINE,
-    PLANE,
-    ROUNDING,
-    beyond,
-    keep,
-    larger,
-    places,
-    put,
-    sample,
-    sort,
-    stretch,
-)
+from sda_platform.orbits.screening.cell_list import NOWHERE, ROUNDING, keep, larger, places, put, sample, sort
+from sda_platform.orbits.screening.cell_neighbours import near_far, near_few, near_one, near_two
 
 SLACK_KM = 0.05
 
@@ -131,13 +116,13 @@ def _search_one(
             far_cells[place] = cells[row]
             cells[row] = NOWHERE
         sort(sampled, room_km, cells, begins, points, point_cells, rows)
-        near, found = _near_one(points, point_cells, begins, width_km, near)
+        near, found = near_one(points, point_cells, begins, width_km, near)
         pairs, count = _passing(near, found, points, rows, points, rows, near_km, half_step_s, step, pairs, count)
-        near, found = _near_far(far_points, far_cells, points, begins, span, far_km, near)
+        near, found = near_far(far_points, far_cells, points, begins, span, far_km, near)
         pairs, count = _passing(
             near, found, far_points, far_rows, points, rows, near_km, half_step_s, step, pairs, count
         )
-        near, found = _near_few(far_points, far_points, True, farthest_km, near)
+        near, found = near_few(far_points, far_points, True, farthest_km, near)
         pairs, count = _passing(
             near, found, far_points, far_rows, far_points, far_rows, near_km, half_step_s, step, pairs, count
         )
@@ -176,12 +161,12 @@ def _search_two(
             keep(sampled, secondary_room_km, points, point_rows)
             sample(primaries, position, velocity, cells_per_km, sampled, cells)
             keep(sampled, primary_room_km, targets, target_rows)
-            near, found = _near_few(targets, points, False, farthest_km, near)
+            near, found = near_few(targets, points, False, farthest_km, near)
         else:
             sort(sampled, secondary_room_km, cells[: len(points)], begins, points, point_cells, point_rows)
             sample(primaries, position, velocity, cells_per_km, sampled, cells)
             sort(sampled, primary_room_km, cells[: len(targets)], begins, targets, target_cells, target_rows)
-            near, found = _near_two(targets, points, point_cells, begins, farthest_km, near)
+            near, found = near_two(targets, points, point_cells, begins, farthest_km, near)
         first = count
         pairs, count = _passing(
             near, found, targets, target_rows, points, point_rows, near_km, half_step_s, step, pairs, count
@@ -196,115 +181,6 @@ def _search_two(
                 kept += 1
         count = kept
     return pairs[:count].T.copy()
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _near_one(points: Any, cells: Any, begins: Any, farthest_km: Any, near: Any) -> Any:
-    """Write the near pairs of one list, each once, to ``near``, or to a larger array; returns it and their number."""
-    most, count, square = 0, 0, farthest_km * farthest_km
-    for cell in cells:
-        if cell == NOWHERE:
-            break
-        for line in range(OWN_LINE, len(LINES)):
-            begin, end = stretch((cell + LINES[line]) & (CELLS - 1), 1, begins)
-            most += end - begin
-    if most > len(near):
-        near = larger(near, most)
-    for place in range(len(points)):
-        if cells[place] == NOWHERE:
-            break
-        for line in range(OWN_LINE, len(LINES)):
-            begin, end = stretch((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
-            begin = max(begin, place + 1) if line == OWN_LINE else begin
-            count = _written(points, begin, end, points, place, square, near, count)
-    if begins[1] > begins[0] or begins[CELLS] > begins[CELLS - 1]:
-        near, count = _near_beyond(points, points, cells, begins, OWN_LINE, square, near, count)
-    return near, count
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _near_two(targets: Any, points: Any, cells: Any, begins: Any, farthest_km: Any, near: Any) -> Any:
-    """Do the same for the pairs of a target and a point. ``cells`` are the points', ``begins`` the targets'."""
-    count, square = 0, farthest_km * farthest_km
-    for place in range(len(points)):
-        if cells[place] == NOWHERE:
-            break
-        for line in range(len(LINES)):
-            begin, end = stretch((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
-            if count + end - begin > len(near):
-                near = larger(near, count + end - begin)
-            count = _written(targets, begin, end, points, place, square, near, count)
-    return _near_beyond(targets, points, cells, begins, 0, square, near, count)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _near_beyond(
-    targets: Any, points: Any, cells: Any, begins: Any, first_line: Any, square: Any, near: Any, count: Any
-) -> Any:
-    """Append the pairs whose cells meet where the numbers repeat."""
-    for place in range(len(points)):
-        if cells[place] == NOWHERE:
-            break
-        for line in range(first_line, len(LINES)):
-            begin, end = beyond((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
-            begin = max(begin, place + 1) if first_line == OWN_LINE and line == OWN_LINE else begin
-            if count + end - begin > len(near):
-                near = larger(near, count + end - begin)
-            count = _written(targets, begin, end, points, place, square, near, count)
-    return near, count
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _written(targets: Any, begin: Any, end: Any, points: Any, place: Any, square: Any, near: Any, count: Any) -> Any:
-    """Write the targets from ``begin`` to ``end`` that are near a point; returns the number of all written.
-
-    Few targets in a range are near: an unconditional write with a conditional count is faster than a branch.
-    """
-    x, y, z = points[place, 0], points[place, 1], points[place, 2]
-    for at in range(begin, end):
-        dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
-        near[count, 0], near[count, 1] = at, place
-        count += dx * dx + dy * dy + dz * dz <= square
-    return count
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _near_far(targets: Any, target_cells: Any, points: Any, begins: Any, span: Any, far_km: Any, near: Any) -> Any:
-    """Do the same as `_near` for targets that look ``span`` cells far. ``begins`` are those of the points."""
-    count = 0
-    square = far_km * far_km
-    for at in range(len(targets)):
-        if target_cells[at] == NOWHERE:
-            continue
-        x, y, z = targets[at, 0], targets[at, 1], targets[at, 2]
-        for dz in range(-span, span + 1):
-            for dy in range(-span, span + 1):
-                middle = (target_cells[at] + dy * LINE + dz * PLANE) & (CELLS - 1)
-                for part in range(2):
-                    begin, end = stretch(middle, span, begins) if part == 0 else beyond(middle, span, begins)
-                    if count + end - begin > len(near):
-                        near = larger(near, count + end - begin)
-                    for place in range(begin, end):
-                        dx, dy_, dz_ = points[place, 0] - x, points[place, 1] - y, points[place, 2] - z
-                        near[count, 0], near[count, 1] = at, place
-                        count += dx * dx + dy_ * dy_ + dz_ * dz_ <= square
-    return near, count
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _near_few(targets: Any, points: Any, alike: Any, farthest_km: Any, near: Any) -> Any:
-    """Do the same as `_near` without cells: every target is compared with every point."""
-    count = 0
-    square = farthest_km * farthest_km
-    for place in range(len(points)):
-        x, y, z = points[place, 0], points[place, 1], points[place, 2]
-        if count + len(targets) > len(near):
-            near = larger(near, count + len(targets))
-        for at in range(place + 1 if alike else 0, len(targets)):
-            dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
-            near[count, 0], near[count, 1] = at, place
-            count += dx * dx + dy * dy + dz * dz <= square
-    return near, count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -224,9 +224,7 @@ def _screen_block(
         secondaries = InterpolatedEphemerides.propagate(propagator, kept, knots)
         bounds = bounds[0], path_bounds(propagator, secondaries)
     nearby = find_nearby(primaries, secondaries, bounds, threshold_km=threshold_km)
-    close, together, slow = seed_approaches(
-        primaries, secondaries, nearby, (bounds[0].error_km, bounds[1].error_km), threshold_km
-    )
+    close, together, slow = seed_approaches(primaries, secondaries, nearby, bounds, threshold_km)
     return close, together, slow, [primaries, secondaries]
 
 

@@ -45,7 +45,7 @@ def test_words_tell_the_radius_that_was_assumed_and_what_each_flag_means(tmp_pat
     assert answer.exit_code == 0, answer.output
     assert "5.5 m (object 1: 5 m assumed for payload; object 2: 0.5 m assumed for debris)" in answer.output
     assert "extended_encounter: the encounter is long" in answer.output
-    assert "2D Pc 1.314e-10, not valid here" in answer.output
+    assert "2D Pc 1.314e-10, does not hold here, so it does not count" in answer.output
 
 
 def test_a_file_that_is_no_message_is_one_line_with_its_name_and_the_reason(tmp_path: Path) -> None:

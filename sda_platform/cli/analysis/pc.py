@@ -67,7 +67,9 @@ def risk_lines(risk: MessageRisk) -> Iterator[str]:
     yield f"  hard-body radius {risk.hard_body_radius_m:g} m ({risk.hard_body_radius_source})"
     error = f" ± {risk.standard_error:.1g}" if risk.standard_error is not None else ""
     yield f"  Pc {_shown(risk.pc)}{error} by {risk.method}: {risk.risk}"
-    verdict = {True: "valid", False: "does not hold here, so it does not count", None: "validity unknown"}[risk.valid_2d]
+    verdict = {True: "valid", False: "does not hold here, so it does not count", None: "validity unknown"}[
+        risk.valid_2d
+    ]
     scaled = f" with sigmas times {_shown(risk.max_pc_sigma_scale)}" if risk.max_pc_sigma_scale is not None else ""
     most = f"at most {_shown(risk.max_pc)}{scaled}"
     yield f"  2D Pc {_shown(risk.pc_2d)}, {verdict}; {most}"

@@ -14,16 +14,9 @@ import numpy.typing as npt
 
 from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.broad_phase import (
-    SLOPE_ERROR_PER_S,
-    STEP_S,
-    STRAIGHT_ERROR_RATIO,
-    InterpolatedEphemerides,
-    Nearby,
-    PathBounds,
-    gravity_departure_km,
-    step_time_ns,
-)
+from sda_platform.orbits.screening.broad_phase import Nearby, gravity_departure_km
+from sda_platform.orbits.screening.interpolated_paths import STEP_S, InterpolatedEphemerides, step_time_ns
+from sda_platform.orbits.screening.path_bounds import SLOPE_ERROR_PER_S, STRAIGHT_ERROR_RATIO, PathBounds
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 from sda_platform.units import SECOND_NS
 

@@ -20,13 +20,7 @@ import numpy.typing as npt
 from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.broad_phase import (
-    KNOT_S,
-    InterpolatedEphemerides,
-    find_nearby,
-    path_bounds,
-    sieve,
-)
+from sda_platform.orbits.screening.broad_phase import find_nearby, sieve
 from sda_platform.orbits.screening.closest_approach import (
     SLOWEST_EVENT_KM_S,
     RefinedApproaches,
@@ -35,6 +29,8 @@ from sda_platform.orbits.screening.closest_approach import (
     refine,
     seed_approaches,
 )
+from sda_platform.orbits.screening.interpolated_paths import KNOT_S, InterpolatedEphemerides
+from sda_platform.orbits.screening.path_bounds import path_bounds
 from sda_platform.orbits.screening.slow_approaches import slow_approaches
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.units import SECOND_NS

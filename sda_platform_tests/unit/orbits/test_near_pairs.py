@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.orbits.screening.broad_phase import hermite_basis
+from sda_platform.orbits.screening.interpolated_paths import hermite_basis
 from sda_platform.orbits.screening.near_pairs import SLACK_KM, near_pairs
 
 STEPS, STEP_S, THRESHOLD_KM = 4, 30.0, 20.0

@@ -15,14 +15,9 @@ from sgp4.api import WGS72, Satrec
 from sda_platform.formats.fleet import protected_fleet
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.broad_phase import (
-    KNOT_S,
-    STEP_S,
-    InterpolatedEphemerides,
-    path_bounds,
-    step_time_ns,
-)
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
+from sda_platform.orbits.screening.interpolated_paths import KNOT_S, STEP_S, InterpolatedEphemerides, step_time_ns
+from sda_platform.orbits.screening.path_bounds import ORBIT_PAD_KM, path_bounds, radius_limits_km
 from sda_platform.orbits.screening.search import ScreeningResult, screen
 from sda_platform_tests.support.scenes import catalogue
 
@@ -218,6 +213,7 @@ def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:
     knots = START_NS + np.arange(0, 6 * 3600 + 1, KNOT_S) * SECOND_NS
     tracks = InterpolatedEphemerides.propagate(catalogue(), index, knots)
     bounds = path_bounds(catalogue(), tracks)
+    nearest_km, farthest_km = radius_limits_km(tracks)
     knot_speed_km_s = np.linalg.norm(tracks.state[:, 1], axis=1).T / KNOT_S
     fastest_km_s = np.maximum(knot_speed_km_s[:, 1:], knot_speed_km_s[:, :-1]) + bounds.faster_km_s[:, None]
     interval, row = np.meshgrid(np.arange(len(knots) - 1), np.arange(len(index)))
@@ -229,8 +225,23 @@ def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:
         error_km = np.linalg.norm(between.reshape(exact.shape) - exact, axis=-1)
         known = np.isfinite(error_km).all(axis=1)
         assert known.sum() > 600
+        radius_km = np.linalg.norm(exact, axis=-1)[known]
+        assert np.all(radius_km >= nearest_km[known, None] - ORBIT_PAD_KM)
+        assert np.all(radius_km <= farthest_km[known, None] + ORBIT_PAD_KM)
         assert np.all(error_km[known].max(axis=1) <= bounds.error_km[known] + 1e-3)
         assert np.all(np.linalg.norm(velocity_km_s, axis=-1)[known] <= fastest_km_s[known])
+
+
+def test_eccentric_primaries_have_the_events_that_all_against_all_finds() -> None:
+    """Whose distance from the Earth changes much between two knots."""
+    eccentric = np.flatnonzero(catalogue().elements.eccentricity > 0.5)
+    everything = np.arange(len(catalogue()))
+    whole = screen(catalogue(), everything, everything, START_NS, START_NS + 3 * HOUR_NS, 20.0)
+    part = screen(catalogue(), eccentric, everything, START_NS, START_NS + 3 * HOUR_NS, 20.0)
+    known = set(eccentric.tolist())
+    expected = [event for event in zip(*columns(whole), strict=True) if event[0] in known or event[1] in known]
+    assert len(expected) > 20
+    assert list(zip(*columns(part), strict=True)) == expected
 
 
 @pytest.mark.parametrize(("end_ns", "threshold_km"), [(START_NS, 5.0), (START_NS + HOUR_NS, 0.0)])

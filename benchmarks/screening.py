@@ -287,7 +287,7 @@ def _peer_part(work: Work) -> Found:
 def _events(elements: ElementSets, found: ScreeningResult) -> Found:
     """The events, but slow approaches, which neither the truth nor the peer has."""
     events, norad_id = found.events, elements.norad_id
-    events = events.take(np.flatnonzero(events.relative_speed_km_s >= SLOWEST_EVENT_KM_S))
+    events = events.take(np.asarray(events.relative_speed_km_s >= SLOWEST_EVENT_KM_S))
     pairs = zip(norad_id[events.lo].tolist(), norad_id[events.hi].tolist(), strict=True)
     return list(zip(pairs, events.tca_time_ns.tolist(), events.miss_distance_km.tolist(), strict=True))
 

@@ -3,7 +3,7 @@
 Complete by construction for closed orbits. Samples are thirty seconds apart. At the sample nearest to its closest
 approach, a pair is no farther apart than a bound: the threshold plus, for each object, its interpolation error and its
 motion in fifteen seconds. Every pair within that bound is tested. The error is bounded by the fourth derivative of the
-orbit, or measured (``broad_phase``); the result itself always comes from SGP4. Samples are at fixed instants, so that
+orbit, or measured (``path_bounds``); the result itself always comes from SGP4. Samples are at fixed instants, so that
 the events of a window are the union of the events of its parts, for any division. docs/explanation/screening.md has
 the full argument.
 """

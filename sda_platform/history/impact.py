@@ -1,8 +1,9 @@
 """The rows and commits that depend on a bad input: alerts by their rows, and every table by its commits.
 
-Rows name their inputs: segments, observations, tracks, epochs of element sets. So alerts are found by rows; two element
-sets of one object with one epoch are not distinguished. Commits name the windows that they read. So the manifests show
-whatever may contain a trace of the input, also by way of estimates. The search goes as far back as the logs.
+Rows name their inputs: segments, observations, tracks, epochs of element sets, ephemerides, originators of messages. So
+alerts are found by rows; two element sets of one object with one epoch are not distinguished. Commits name the windows
+that they read. So the manifests show whatever may contain a trace of the input, also by way of estimates. The search
+goes as far back as the logs.
 """
 
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sda_platform.clock import parse_iso_ns
+from sda_platform.conjunction.tables import SAME_EVENT_NS
 from sda_platform.fusion.tables import TRACK_MEMORY_NS
 from sda_platform.history.errors import UnknownMoment
 from sda_platform.history.pinned_view import PinnedView
@@ -23,6 +25,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 Kind = Literal["segment", "sensor", "element set"]
 _ELEMENT_SET = re.compile(r"(\d+)@(.+)")
 SHA256 = re.compile(r"[0-9a-f]{12,64}")
+_FOLLOWED = {"raw_records", "observations", "element_sets", "ephemerides", "received_cdms"}
 _EPOCH_TOLERANCE_NS = 1_000_000
 """An epoch is typed with milliseconds."""
 
@@ -60,6 +63,11 @@ class Impact:
     conditions: Mapping[str, str]
     alerts: Sequence[dict[str, Any]]
     tables: Sequence[TableImpact]
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether alerts name such rows; of others, such as sizes of objects, only commits are known."""
+        return not _FOLLOWED.isdisjoint(self.rows)
 
 
 def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
@@ -112,6 +120,11 @@ def _alerts(view: PinnedView, conditions: Mapping[str, str]) -> list[dict[str, A
     sql = f"""
         WITH bad_observations AS (SELECT * FROM observations WHERE {conditions.get("observations", "false")}),
         bad_sets AS (SELECT * FROM element_sets WHERE {conditions.get("element_sets", "false")}),
+        bad_ephemerides AS (
+            SELECT (norad_id, segment_name || ':' || record_number) FROM ephemerides
+            WHERE {conditions.get("ephemerides", "false")}
+        ),
+        bad_messages AS (SELECT * FROM received_cdms WHERE {conditions.get("received_cdms", "false")}),
         bad_fits AS (
             SELECT DISTINCT norad_id, epoch_time_ns FROM (
                 SELECT norad_id, epoch_time_ns, unnest(observation_ids) AS observation_id FROM fused_tracks
@@ -133,11 +146,19 @@ def _alerts(view: PinnedView, conditions: Mapping[str, str]) -> list[dict[str, A
             SELECT event_id, track_id_1, track_id_2 FROM conjunction_assessments
             WHERE track_id_1 IN (FROM bad_tracks) OR track_id_2 IN (FROM bad_tracks)
             OR event_id IN (FROM bad_candidates)
+            OR (norad_id_1, ephemeris_id_1) IN (FROM bad_ephemerides)
+            OR (norad_id_2, ephemeris_id_2) IN (FROM bad_ephemerides)
+        ),
+        bad_alerts AS (
+            SELECT a.* FROM conjunction_alerts a JOIN bad_assessments b ON a.event_id = b.event_id
+            AND a.track_id_1 IS NOT DISTINCT FROM b.track_id_1 AND a.track_id_2 IS NOT DISTINCT FROM b.track_id_2
+            UNION ALL
+            SELECT a.* FROM conjunction_alerts a JOIN bad_messages m ON a.stated_by = m.originator
+            AND abs(a.tca_time_ns - m.tca_time_ns) < {SAME_EVENT_NS}
+            AND list_sort([a.norad_id_1, a.norad_id_2]) = list_sort([m.norad_id_1, m.norad_id_2])
         )
-        SELECT DISTINCT a.event_id, a.sequence, a.op, a.risk, a.norad_id_1, a.norad_id_2, a.as_of_ns
-        FROM conjunction_alerts a JOIN bad_assessments b ON a.event_id = b.event_id
-        AND a.track_id_1 IS NOT DISTINCT FROM b.track_id_1 AND a.track_id_2 IS NOT DISTINCT FROM b.track_id_2
-        WHERE a.op = 'insert' ORDER BY ALL"""
+        SELECT DISTINCT event_id, sequence, op, risk, norad_id_1, norad_id_2, as_of_ns
+        FROM bad_alerts WHERE op = 'insert' ORDER BY ALL"""
     alerts: list[dict[str, Any]] = view.rows(sql).to_pylist()
     return alerts
 

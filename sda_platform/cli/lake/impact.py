@@ -41,7 +41,10 @@ def impact_lines(found: Impact) -> Iterator[str]:
     """Write what rests on an input: rows, alerts, and commits of each table with the command that repeats them."""
     yield f"{found.kind} {found.name}: " + ", ".join(f"{count:,} rows of {name}" for name, count in found.rows.items())
     alerts = {event_id: list(rows) for event_id, rows in groupby(found.alerts, lambda row: row["event_id"])}
-    yield f"alerts that rest on it: {len(alerts):,}, with {len(found.alerts):,} of their revisions"
+    if found.is_followed:
+        yield f"alerts that rest on it: {len(alerts):,}, with {len(found.alerts):,} of their revisions"
+    else:
+        yield "alerts do not name such rows: those of the commits of conjunction_alerts below may rest on it"
     for event_id, rows in alerts.items():
         pair, revisions = f"{rows[0]['norad_id_1']} – {rows[0]['norad_id_2']}", _ranges(row["sequence"] for row in rows)
         last = f"last {rows[-1]['risk']} as of {iso(rows[-1]['as_of_ns'])}"

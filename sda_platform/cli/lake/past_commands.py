@@ -161,7 +161,8 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
     is_made = recompute or corrected is not None
     made = run_recompute(settings, PeopleConsole(stderr=True), found, data, since_ns) if is_made else None
     lines = *impact_lines(found), *(recomputed_lines(made, is_corrected=data is not None) if made else ())
-    print_facts(as_json, {**asdict(found), **({"recomputed": made.to_dict()} if made else {})}, lines)
+    facts = {**asdict(found), "alerts_are_followed": found.is_followed}
+    print_facts(as_json, {**facts, **({"recomputed": made.to_dict()} if made else {})}, lines)
 
 
 @click.command(short_help="Show how long everything is kept.")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.history.impact import Impact, UnknownInput, impact_of
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -14,6 +15,8 @@ from sda_platform_tests.unit.history.lakes import EVENT, OTHER_EVENT, TABLES, ad
 
 HOUR_NS = 3_600 * 10**9
 THIRD_EVENT = "7b7b7b7b-0000-5000-8000-000000000000"
+FOURTH_EVENT = "8c8c8c8c-0000-5000-8000-000000000000"
+FIFTH_EVENT = "9d9d9d9d-0000-5000-8000-000000000000"
 
 
 @pytest.fixture
@@ -55,6 +58,32 @@ def test_alerts_on_a_bad_sensor_are_those_whose_tracks_were_filtered_over_its_ob
 def test_alerts_on_a_bad_element_set_are_those_of_candidates_that_it_gave__DL6_I14(lake: Lake) -> None:
     found = impact_of(lake, TABLES, "9@1970-01-01T00:00:00.000Z")
     assert (found.kind, found.rows, alerts_of(found)) == ("element set", {"element_sets": 1}, [(THIRD_EVENT, 0)])
+
+
+def test_alerts_on_a_bad_ephemeris_are_those_that_were_assessed_with_it(lake: Lake) -> None:
+    path = {"norad_id": 25544, "segment_name": "a.oem", "segment_sha256": "a" * 64}
+    add(lake, EPHEMERIDES, {**path, "record_number": 0}, {**path, "record_number": 1, "norad_id": 5})
+    decide(lake, FOURTH_EVENT, norad_id_1=25544, norad_id_2=6, ephemeris_id_1="a.oem:0")
+    decide(lake, FIFTH_EVENT, norad_id_1=6, norad_id_2=5, ephemeris_id_2="a.oem:0")  # of the other object's number
+    found = impact_of(lake, TABLES, "a.oem")
+    assert (found.kind, found.rows, alerts_of(found)) == ("segment", {"ephemerides": 2}, [(FOURTH_EVENT, 0)])
+    assert found.is_followed
+
+
+def test_alerts_on_a_bad_message_are_those_whose_stated_probability_is_its_originators(lake: Lake) -> None:
+    said = {
+        "segment_name": "b.cdm",
+        "segment_sha256": "b" * 64,
+        "originator": "CSpOC",
+        "norad_id_1": 6,
+        "norad_id_2": 5,
+    }
+    add(lake, RECEIVED_CDMS, {**said, "tca_time_ns": 1_000})
+    about = {"norad_id_1": 5, "norad_id_2": 6, "tca_time_ns": 2_000, "stated_by": "CSpOC"}
+    decide(lake, FOURTH_EVENT, **about)
+    decide(lake, FIFTH_EVENT, **{**about, "stated_by": "SOMEBODY"})
+    found = impact_of(lake, TABLES, "b.cdm")
+    assert (found.rows, alerts_of(found)) == ({"received_cdms": 1}, [(FOURTH_EVENT, 0)])
 
 
 def test_commits_that_read_an_input_are_found_from_the_manifests_through_every_table__DL2_I13(lake: Lake) -> None:

@@ -82,15 +82,15 @@ def test_a_trial_table_is_served_only_by_the_job_that_it_declares() -> None:
 
 
 def test_a_new_table_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is that of the guide, so the guide is true."""
+    """The file is that of the guide, so the guide is true, also where somebody has followed it already."""
     (text,) = re.findall(r"tables\.py`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    (tmp_path / "sensor_days").mkdir()
-    (tmp_path / "sensor_days/tables.py").write_text(text)
+    (tmp_path / "trial_days").mkdir()
+    (tmp_path / "trial_days/tables.py").write_text(text.replace("sensor_days", "trial_days"))
     monkeypatch.setattr(sda_platform, "__path__", [*sda_platform.__path__, str(tmp_path)])
     try:
         (table,) = (table for module in modules_named("tables") for table in module.TABLES if table not in TABLES)
         graph = build_defs().get_repository_def().asset_graph
-        node = graph.get(dg.AssetKey("sensor_days"))
+        node = graph.get(dg.AssetKey("trial_days"))
         assert [key.to_user_string() for key in node.parent_keys] == ["observations"]
         assert "data_is_fresh" in {key.name for key in graph.asset_check_keys if key.asset_key == node.key}
         assert (node.group_name, node.is_executable, table in served_by(SENSOR_TASKING)) == ("ingest", True, True)
@@ -98,11 +98,11 @@ def test_a_new_table_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         commit(lake, OBSERVATIONS, [{"observation_id": "a"}, {"observation_id": "b"}])
         commit(lake, table, [{"observation_count": 1}], windows=[genesis_window(OBSERVATIONS)])
         assert unbalanced_commits(lake, table, lake.log(table).commits()) == [
-            "sensor_days: 1 observations are counted, 2 were consumed"
+            "trial_days: 1 observations are counted, 2 were consumed"
         ]
     finally:
-        DECLARED.pop("sensor_days", None)
-        sys.modules.pop("sda_platform.sensor_days.tables", None)
+        DECLARED.pop("trial_days", None)
+        sys.modules.pop("sda_platform.trial_days.tables", None)
 
 
 @pytest.mark.parametrize(("source", "reader"), EDGES, ids=[f"{s.name}-{r.name}" for s, r in EDGES])

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-REFUSED_HOST: Final = "the request names another host: SDA_HTTP_HOSTS lists the names of this server"
+REFUSED_HOST: Final = "the request names another host: SDA_UI_URL and SDA_HTTP_HOSTS state the names of this server"
 BASIC_CHALLENGE: Final = 'Basic realm="SDA platform", charset="UTF-8"'
 """The header `WWW-Authenticate` that has a browser ask for name and token."""
 READING: Final = frozenset({"GET", "HEAD"})

@@ -23,6 +23,9 @@ from sda_platform.plain_rows import plain, write_csv
 
 FORMS: Final = ("table", "json", "csv")
 _CELL_CHARACTERS = 40
+_WORDS_OF_A_SENTENCE = 4
+# The narrowest column in which a sentence can be read, in cells.
+_READABLE = 24
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,10 @@ class Output:
 
 
 class _Fitted(Grid):
-    """A table that never cuts a number or a word: in too narrow a terminal, a line for each field of each row."""
+    """A table that neither cuts a number or a word, nor writes a sentence as a column of words.
+
+    In too narrow a terminal it is a line for each field of each row.
+    """
 
     @override
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -110,10 +116,14 @@ class _Fitted(Grid):
 
 
 def _least_width(column: Column) -> int:
-    """Return the narrowest width, in cells, at which ``column`` is whole: of its lines, or of its words."""
-    texts = (str(each) for each in (column.header, *column.cells))
+    """Return the narrowest width, in cells, at which ``column`` is whole and can be read: of its lines, or of its
+    words; a sentence has room for a few of them.
+    """
+    texts = [str(each) for each in (column.header, *column.cells)]
     parts = (part for text in texts for part in (text.splitlines() if column.no_wrap else text.split()))
-    return max(map(cell_len, parts), default=0)
+    whole = max(map(cell_len, parts), default=0)
+    is_sentence = not column.no_wrap and any(text.count(" ") >= _WORDS_OF_A_SENTENCE for text in texts)
+    return max(whole, _READABLE) if is_sentence else whole
 
 
 def grid(columns: Sequence[ListedColumn], rows: Iterable[Any], caption: str = "", *, title: str | None = None) -> Grid:

@@ -48,8 +48,11 @@ def require_home(home: Path, *places: str) -> None:
     """
     if is_home(home, *places):
         return
+    demo = home.absolute() / DEMO_HOME
+    hint = f" (its demo is in {demo})" if is_home(demo) else ""
     raise PlatformError(
-        f"{home.absolute()} is no home of a platform: give one by --home or SDA_HOME, or start one there with `sda up`"
+        f"{home.absolute()} is no home of a platform{hint}: give one by --home or SDA_HOME, or start one there with "
+        "`sda up`"
     )
 
 

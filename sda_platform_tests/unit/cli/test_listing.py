@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli.grammar import Commands
-from sda_platform.cli.listing import ListedColumn, Output, grid, number, word
+from sda_platform.cli.listing import ListedColumn, Output, grid, number, word, words
 from sda_platform.cli.main import main
 from sda_platform.cli.people import PeopleConsole
 from sda_platform.foreign_text import printable
@@ -56,6 +56,21 @@ def test_a_table_cuts_no_number_and_no_word_at_any_width__U14(width: int) -> Non
     assert all(text.count(str(10_000_000 + n)) == 2 and f"column_{n}" in text for n in range(5))
     assert text.count("3e8c7a11-86a4") == 2 and "…" not in text and "what it is" in text
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_sentence_is_never_a_column_of_single_words() -> None:
+    """As the reason of a run was at 80 columns: then each field of a row is a line."""
+    facts = [f"fact-{number}-of-the-run" for number in range(4)]
+    columns = [*(word(name, name) for name in facts), words("reason", "reason")]
+    rows = [
+        {
+            **dict.fromkeys(facts, "a-value-of-some-length"),
+            "reason": "its worker was killed by the machine, which had no memory left",
+        }
+    ]
+    console = PeopleConsole(width=100, file=io.StringIO(), record=True)
+    console.print(grid(columns, rows))
+    assert "its worker was killed by" in console.export_text()
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])

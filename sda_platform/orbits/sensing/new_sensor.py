@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,13 +17,15 @@ from sda_platform.orbits.sensing.sensors import (
 )
 
 _ALL = (*COLUMNS, *OPTIONAL_COLUMNS)
+# A spreadsheet would compute what begins with a sign of a formula.
+_PLAIN = re.compile(r"(?![=+@])[^,\"\x00-\x1f\x7f]*")
 
 
 def with_sensor(path: Path, source_id: str, stated: Mapping[str, str], like: str = "") -> tuple[Sensor, str]:
     """Return a new sensor, and the text of the list at ``path`` with it.
 
     ``stated`` has the text of columns, as in the list. Coverage and noise that it lacks are those of the listed sensor
-    ``like``. Raises ListingError with the reason.
+    ``like``. The lines of the others stay as they are. Raises ListingError with the reason.
     """
     old = path.read_text(encoding="utf-8-sig") if path.exists() else shipped_list()
     known = listed_sensors(str(path) if path.exists() else "")
@@ -43,9 +46,12 @@ def with_sensor(path: Path, source_id: str, stated: Mapping[str, str], like: str
         _, sensor = sensor_in([fields.get(column, "") for column in _ALL])
     except ValueError as error:
         raise ListingError(f"{source_id}: {error}") from None
-    header = [*header, *(column for column in OPTIONAL_COLUMNS if fields.get(column) and column not in header)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, header, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([*(dict(zip(header, row, strict=False)) for row in rows), fields])
-    return sensor, text.getvalue()
+    if odd := [value for value in fields.values() if not _PLAIN.fullmatch(value)]:
+        raise ListingError(
+            f"{source_id}: {odd[0]!r} cannot stand in a list: no comma, quote, control character or formula"
+        )
+    more = [column for column in OPTIONAL_COLUMNS if fields.get(column) and column not in header]
+    lines = [line + "," * len(more) for line in old.splitlines() if line.strip()]
+    lines[0] = ",".join([*header, *more])
+    lines.append(",".join(fields.get(column, "") for column in (*header, *more)))
+    return sensor, "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,10 @@ def test_the_proxy_gets_every_variable_of_its_template_and_no_other() -> None:
 
 def test_the_documented_envsubst_replaces_the_variables_of_the_proxy_and_none_of_nginx(tmp_path: Path) -> None:
     text = (ROOT / "docs/how-to/run-in-containers.md").read_text()
-    commands = text.partition("$ export PROXY_UI=")[2].partition(" && nginx -t\n```")[0].replace("\n$ ", "\n")
+    block = textwrap.dedent(
+        "    $ export PROXY_UI=" + text.partition("    $ export PROXY_UI=")[2].partition(" && nginx -t")[0]
+    )
+    commands = block.removeprefix("$ export PROXY_UI=").replace("\n$ ", "\n")
     made = tmp_path / "sda.conf"
     script = f"export PROXY_UI={commands.replace('/etc/nginx/conf.d/sda.conf', str(made))}"
     template = (ROOT / "deploy/nginx.conf.template").read_text()

@@ -24,6 +24,7 @@ from sda_platform.orbits.tracking.association import Reason, associate
 from sda_platform_tests.support.scenes import catalogue
 
 HEADER = ",".join(COLUMNS) + "\n"
+SITE = {"latitude_deg": "67.86", "longitude_deg": "20.22", "altitude_m": "400"}
 RADAR = "radar-77,radar,Kiruna,67.86,20.22,400,5,3000,0.001,0.001,20,0.5,\n"
 
 
@@ -153,17 +154,16 @@ def test_commits_without_a_list_of_their_own_stay_replayable() -> None:
 
 
 def test_an_added_sensor_is_listed_beside_the_shipped_ones(tmp_path: Path) -> None:
-    place = {"latitude_deg": "67.86", "longitude_deg": "20.22", "altitude_m": "400"}
     own = tmp_path / "sensors.csv"
-    for name, more in (("radar-77", {"name": 'Kiruna, "north"'}), ("radar-78", {"beams": "4", "range_sigma_m": "9"})):
-        sensor, text = with_sensor(own, name, place | more, like="radar-1")
+    for name, more in (("radar-77", {"name": "Kiruna (north)"}), ("radar-78", {"beams": "4", "range_sigma_m": "9"})):
+        sensor, text = with_sensor(own, name, SITE | more, like="radar-1")
         own.write_text(text)
         assert repr(sensor_network(own)[name]) == repr(sensor)  # what does not apply is NaN, which equals nothing
     found, shipped = sensor_network(own), sensor_registry()
     assert [*found] == [*shipped, "radar-77", "radar-78"]
     assert all(repr(found[name]) == repr(shipped[name]) for name in shipped)
     assert (found["radar-77"].name, found["radar-77"].beams, found["radar-77"].max_range_km) == (
-        'Kiruna, "north"',
+        "Kiruna (north)",
         1,
         5500,
     )
@@ -179,6 +179,8 @@ def test_an_added_sensor_is_listed_beside_the_shipped_ones(tmp_path: Path) -> No
         ("radar-77", {}, "radar-99", "'radar-99' is not in the list: radar-1, "),
         ("lidar-77", {}, "", "kind is 'lidar', must be radar or optical"),
         ("optical-x", {}, "radar-1", "is of another kind than radar-1"),
+        ("radar-77", {**SITE, "name": "a,b"}, "radar-1", "'a,b' cannot stand in a list"),
+        ("radar-77", {**SITE, "name": "a\nb"}, "radar-1", "cannot stand in a list"),
     ],
 )
 def test_a_sensor_that_cannot_be_added_has_the_reason(

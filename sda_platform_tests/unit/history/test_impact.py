@@ -1,6 +1,7 @@
 """Which alerts and which commits rest on an input: found by rows and by manifests, and nothing else with them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_alerts_on_a_bad_message_are_those_whose_stated_probability_is_its_origi
         "norad_id_2": 5,
     }
     add(lake, RECEIVED_CDMS, {**said, "tca_time_ns": 1_000})
-    about = {"norad_id_1": 5, "norad_id_2": 6, "tca_time_ns": 2_000, "stated_by": "CSpOC"}
+    about: dict[str, Any] = {"norad_id_1": 5, "norad_id_2": 6, "tca_time_ns": 2_000, "stated_by": "CSpOC"}
     decide(lake, FOURTH_EVENT, **about)
     decide(lake, FIFTH_EVENT, **{**about, "stated_by": "SOMEBODY"})
     found = impact_of(lake, TABLES, "b.cdm")

@@ -14,7 +14,7 @@ STEPS = {
     "append to `observations`": "append to `observations`",
     "association and fits": "association and fits",
 }
-MEASURED_OBJECTS, GROWTH, DAY_S, HOUR_S = 26_834, 1.2, 86_400, 3_600
+MEASURED_OBJECTS, GROWTH, DAY_S, HOUR_S = 26_834, 1.4, 86_400, 3_600
 
 
 def table(heading: str) -> list[list[str]]:

@@ -43,8 +43,10 @@ def add_channel(
         if name in channels:
             raise Misconfigured(f"{path}: there is a channel {name!r} already")
         channels[name] = {"url_file": str(secret)}
+        channels[name].add(tomlkit.nl())  # before what follows
         added = tomlkit.table()
         added.update({"name": f"alerts to {name}", "channels": [name], **rule})
+        added.add(tomlkit.nl())
         document.setdefault("rules", tomlkit.aot()).append(added)
 
     try:

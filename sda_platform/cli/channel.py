@@ -60,7 +60,9 @@ def add(settings: Settings, /, name: str, console: str, no_test: bool, **options
     """
     from sda_platform.notification.new_channel import add_channel
     from sda_platform.notification.rules import rules_path
+    from sda_platform.private_home import make_private
 
+    make_private(settings.home.absolute())
     address = _asked("Address of the channel")
     path = rules_path(settings)
     secret = add_channel(

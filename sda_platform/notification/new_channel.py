@@ -11,7 +11,7 @@ from sda_platform.lake.errors import Misconfigured
 from sda_platform.notification.channels import send, service_of
 from sda_platform.notification.message import trial_message
 from sda_platform.notification.notify_file import CHANNEL_NAME, ChannelEntry, NotifyFile
-from sda_platform.private_home import make_private, write_private
+from sda_platform.private_home import write_private
 from sda_platform.toml_file import edit_toml
 
 
@@ -28,12 +28,11 @@ def add_channel(
     """Add a channel with one rule to the file at ``path``, or begin it. Returns the file of the address.
 
     ``rule`` has the options of a rule as a person writes them, without name and channels. ``is_tested``: only if the
-    channel takes a test message. Raises Misconfigured with the reason; then nothing was added.
+    channel takes a test message. Raises Misconfigured with the reason, OSError; then nothing was added.
     """
     if not re.fullmatch(CHANNEL_NAME, name):
         raise Misconfigured(f"{name!r} is no name of a channel: letters, digits, - and _")
     service_of(name, address, is_plain_allowed=is_plain_allowed)  # refuses an address that cannot be used
-    make_private(path.parent)
     secret = path.with_name(f"channel-{name}.url")
 
     def add(document: tomlkit.TOMLDocument) -> None:
@@ -60,7 +59,7 @@ def add_channel(
                 f"channel {name}: it did not take a test message, so nothing was added: {problem.reason}"
             )
         edit_toml(path, add, NotifyFile, Misconfigured)
-    except Misconfigured:
+    except BaseException:  # also Ctrl-C, and a full disk
         secret.unlink()
         raise
     return secret

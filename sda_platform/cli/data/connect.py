@@ -12,7 +12,6 @@ from sda_platform.edge.fetching import Fetched, fetch
 from sda_platform.edge.providers import ProviderConfig
 from sda_platform.observability.vitals.faults import duration
 from sda_platform.orbits.earth_parameters import published_span_ns
-from sda_platform.private_home import make_private
 from sda_platform.published import COLLECTOR, published
 from sda_platform.settings import Settings
 from sda_platform.units import DAY_NS
@@ -50,7 +49,7 @@ def connect_provider(settings: Settings, provider: str, say: Callable[[str], Non
     is_complete = asyncio.run(run())
     say(_earth_orientation())
     if not is_once and not configured:
-        make_private(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
         add_source(path, provider, {"kind": provider})
         say(f"{path}: [sources.{provider}] added; the collector of `sda up` fetches from now on")
     elif configured and published(settings.home, COLLECTOR) is None:

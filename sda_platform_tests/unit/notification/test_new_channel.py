@@ -4,11 +4,13 @@ import json
 import stat
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
+from sda_platform.notification import new_channel
 from sda_platform.notification.notify_file import NotifyFile
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 
@@ -61,6 +63,34 @@ def test_what_a_person_wrote_stays_and_the_rules_are_added(tmp_path: Path) -> No
     assert text.startswith(OWN.split("[[rules]]")[0].rstrip()) and "# Agreed on 3 May." in text
     assert [*content(tmp_path).channels] == ["pager", "desk", "hook"]
     assert [rule.name for rule in content(tmp_path).rules] == ["red", "alerts to desk", "alerts to hook"]
+
+
+def test_a_directory_of_others_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the rules, such as /etc; the home alone is the platform's own."""
+    place = tmp_path / "etc"
+    place.mkdir(mode=0o755)
+    place.chmod(0o755)
+    monkeypatch.setenv("SDA_NOTIFY", str(place / "notify.toml"))
+    assert add(tmp_path / "home", "json://127.0.0.1:9/hook", "desk", "--no-test").exit_code == 0
+    assert stat.S_IMODE(place.stat().st_mode) == 0o755
+    assert stat.S_IMODE((place / "channel-desk.url").stat().st_mode) == 0o600
+
+
+def test_an_interrupted_test_message_leaves_no_address_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(new_channel, "send", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        new_channel.add_channel(tmp_path / "notify.toml", "desk", "json://127.0.0.1:9/hook", {})
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_address_of_the_console_precedes_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "notify.toml").write_text(OWN.replace('console = "https://sda.example.org/console"\n', ""))
+    answer = add(tmp_path, "json://127.0.0.1:9/hook", "desk", "--no-test", "--console", "https://x.example.org/console")
+    assert answer.exit_code == 0, answer.output
+    assert content(tmp_path).console == "https://x.example.org/console"
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,15 @@ import stat
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import tomlkit
 from pydantic import BaseModel, ValidationError
-from tomlkit.exceptions import TOMLKitError
 
 from sda_platform.refused_values import refusal_text
 from sda_platform.whole_files import replace_content
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -22,12 +23,15 @@ def read_toml(path: Path, model: type[Model], error: type[Exception]) -> Model:
 
 
 def edit_toml(
-    path: Path, change: Callable[[tomlkit.TOMLDocument], None], model: type[BaseModel], error: type[Exception]
+    path: Path, change: Callable[["TOMLDocument"], None], model: type[BaseModel], error: type[Exception]
 ) -> None:
     """Let ``change`` alter the file at ``path``, or begin it; comments and the order of what it has stay.
 
     Raises ``error`` where the file is no ``model``, before or after: then it stays as it was.
     """
+    import tomlkit  # which those who only read do without
+    from tomlkit.exceptions import TOMLKitError
+
     text = _text(path, error) if path.exists() else ""
     if text:
         _parsed(path, text, model, error)
@@ -39,6 +43,13 @@ def edit_toml(
     changed = tomlkit.dumps(document)
     _parsed(path, changed, model, error)
     replace_content(path, changed)
+
+
+def subtables(document: "TOMLDocument", name: str) -> Any:
+    """Return the table of tables ``name`` of a document; a new one has no heading of its own."""
+    import tomlkit
+
+    return document.setdefault(name, tomlkit.table(is_super_table=True))
 
 
 def _text(path: Path, error: type[Exception]) -> str:

@@ -7,7 +7,11 @@ from pathlib import Path
 
 
 def replace_content(path: Path, content: str | bytes) -> None:
-    """Write ``content``, a text in UTF-8, as the file at ``path``, whose mode stays if it exists. Raises OSError."""
+    """Write ``content``, a text in UTF-8, as the file at ``path``, whose mode stays if it exists. Raises OSError.
+
+    Of a link the file to which it leads is replaced.
+    """
+    path = path.resolve()
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")  # in containers, process ids are equal
     try:
         with partial.open("wb") as file:

@@ -19,9 +19,8 @@ from dataclasses import replace
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
-import tomlkit
 from pydantic import Field, model_validator
 
 from sda_platform.edge.address import Address
@@ -36,7 +35,10 @@ from sda_platform.edge.sources.radar import RadarSource
 from sda_platform.edge.sources.source import DEFAULT_QUOTA, REFUSED_FILES, REFUSED_FRAMES, Services, Source
 from sda_platform.edge.sources.station import StationSource
 from sda_platform.formats.markings import MARKS, UNMARKED
-from sda_platform.toml_file import edit_toml, read_toml
+from sda_platform.toml_file import edit_toml, read_toml, subtables
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 
 class ConfigError(ValueError):
@@ -271,13 +273,15 @@ def load_config(path: Path) -> CollectorConfig:
 def add_source(path: Path, name: str, options: Mapping[str, str]) -> None:
     """Add a source with these options, such as its kind, to the file at ``path``, or begin it.
 
-    Raises ConfigError with the reason; then the file is as it was.
+    One that is there already with these options stays: a command that was interrupted can be repeated. Raises
+    ConfigError with the reason; then the file is as it was.
     """
 
-    def add(document: tomlkit.TOMLDocument) -> None:
-        sources = document.setdefault("sources", tomlkit.table(is_super_table=True))
-        if name in sources:
+    def add(document: "TOMLDocument") -> None:
+        sources = subtables(document, "sources")
+        if name not in sources:
+            sources[name] = {**options}
+        elif sources[name] != options:
             raise ConfigError(f"{path}: there is a source {name!r} already")
-        sources[name] = {**options}
 
     edit_toml(path, add, CollectorConfig, ConfigError)

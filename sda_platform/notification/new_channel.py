@@ -12,7 +12,7 @@ from sda_platform.notification.channels import send, service_of
 from sda_platform.notification.message import trial_message
 from sda_platform.notification.notify_file import CHANNEL_NAME, ChannelEntry, NotifyFile
 from sda_platform.private_home import write_private
-from sda_platform.toml_file import edit_toml
+from sda_platform.toml_file import edit_toml, subtables
 
 
 def add_channel(
@@ -38,7 +38,7 @@ def add_channel(
     def add(document: tomlkit.TOMLDocument) -> None:
         if console:
             document["console"] = console
-        channels = document.setdefault("channels", tomlkit.table(is_super_table=True))
+        channels = subtables(document, "channels")
         if name in channels:
             raise Misconfigured(f"{path}: there is a channel {name!r} already")
         channels[name] = {"url_file": str(secret)}

@@ -1,0 +1,56 @@
+"""`sda sensor add`: list and source together, again after an interruption, and nothing where either is refused."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sda_platform.cli.main import main
+from sda_platform.edge.config import load_config
+from sda_platform.orbits.sensing.sensors import sensor_network
+
+SITE = ("latitude_deg=28.3", "longitude_deg=-16.5", "altitude_m=2390")
+SOURCES = '# of the night shift\n[sources.radar-90]   # north\nkind = "radar"\nbind = "127.0.0.1:7009"\n'
+
+
+def add(home: Path, name: str, *arguments: str) -> Result:
+    return CliRunner().invoke(
+        main, ["--home", str(home), "sensor", "add", name, *SITE, "--like", "radar-1", *arguments]
+    )
+
+
+def test_a_sensor_and_its_source_are_added_and_an_interrupted_command_is_repeated(tmp_path: Path) -> None:
+    (tmp_path / "collect.toml").write_text(SOURCES)
+    for _ in range(2):
+        answer = add(tmp_path, "radar-31", "--source", "127.0.0.1:7031")
+        assert answer.exit_code == 0, answer.output
+        assert "radar-31" in sensor_network(tmp_path / "sensors.csv")
+        assert {*load_config(tmp_path / "collect.toml").sources} == {"radar-90", "radar-31"}
+        assert (tmp_path / "collect.toml").read_text().startswith(SOURCES)
+        (tmp_path / "sensors.csv").unlink()  # as if the command had been killed between the two files
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "reason"),
+    [
+        ("radar-31", "nowhere", "is no address"),
+        ("radar-90", "127.0.0.1:7031", "there is a source 'radar-90' already"),
+        ("radar-1", "127.0.0.1:7031", "lists radar-1 already"),
+    ],
+)
+def test_what_is_refused_adds_neither(tmp_path: Path, name: str, place: str, reason: str) -> None:
+    (tmp_path / "collect.toml").write_text(SOURCES)
+    answer = add(tmp_path, name, "--source", place)
+    assert (answer.exit_code, reason in answer.stderr) == (1, True), answer.output
+    assert [path.name for path in tmp_path.iterdir()] == ["collect.toml"]
+    assert (tmp_path / "collect.toml").read_text() == SOURCES
+
+
+def test_a_list_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared.csv"
+    home.mkdir()
+    assert add(home, "radar-31").exit_code == 0
+    (home / "sensors.csv").rename(shared)
+    (home / "sensors.csv").symlink_to(shared)
+    assert add(home, "radar-32").exit_code == 0
+    assert (home / "sensors.csv").is_symlink() and "radar-32" in sensor_network(shared)

@@ -113,7 +113,7 @@ def _against_truth(elements: ElementSets, hours: float, processes: int) -> bool:
     found = _screen(elements, hours, processes)
     seconds = time.perf_counter() - began
     truth = _truth(hours)
-    agreement = _compare(truth, _events(elements, found))
+    agreement = compare(truth, fast_events(elements, found))
     pairs = len(elements) * (len(elements) - 1) / 2
     console.print(
         f"{len(elements):,} objects, {hours:g} h, {processes} processes: {seconds:.1f} s, "
@@ -138,7 +138,7 @@ def _against_peer(elements: ElementSets, hours: float, repeats: int, processes: 
             worked[name].append(busy_s)
             if name == "ours":
                 mine = events
-        agreement = _compare(events, mine)
+        agreement = compare(events, mine)
         if agreement.missing or agreement.extra:
             console.print(f"not equal to brute force: {agreement}: no time is worth printing")
             return False
@@ -252,7 +252,7 @@ def _worked(part: Part, work: Work) -> tuple[Found, float]:
 def _our_part(work: Work) -> Found:
     elements, start_ns, end_ns = work
     rows = np.arange(len(elements))
-    return _events(elements, screen(Propagator(elements), rows, rows, start_ns, end_ns, THRESHOLD_KM))
+    return fast_events(elements, screen(Propagator(elements), rows, rows, start_ns, end_ns, THRESHOLD_KM))
 
 
 def _peer_part(work: Work) -> Found:
@@ -284,7 +284,7 @@ def _peer_part(work: Work) -> Found:
     return [((a, b), ms * 1_000_000, miss) for (a, b, ms), miss in unique.items()]
 
 
-def _events(elements: ElementSets, found: ScreeningResult) -> Found:
+def fast_events(elements: ElementSets, found: ScreeningResult) -> Found:
     """The events, but slow approaches, which neither the truth nor the peer has."""
     events, norad_id = found.events, elements.norad_id
     events = events.take(np.asarray(events.relative_speed_km_s >= SLOWEST_EVENT_KM_S))
@@ -301,7 +301,7 @@ def _truth(hours: float) -> Found:
     return [row for row in rows if row[1] < START_NS + hours * HOUR_NS]
 
 
-def _compare(expected: Found, found: Found) -> Agreement:
+def compare(expected: Found, found: Found) -> Agreement:
     by_pair: dict[Pair, list[tuple[int, float]]] = defaultdict(list)
     for pair, time_ns, miss_km in found:
         by_pair[pair].append((time_ns, miss_km))

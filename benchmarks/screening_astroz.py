@@ -20,7 +20,7 @@ from typing import Any
 import astroz
 import numpy as np
 import numpy.typing as npt
-from screening import CATALOGUE, HOUR_NS, START_NS, THRESHOLD_KM, Found, _compare, _events
+from screening import CATALOGUE, HOUR_NS, START_NS, THRESHOLD_KM, Found, compare, fast_events
 
 from sda_platform.cli.analysis.screen_catalogue import read_elements
 from sda_platform.cli.data.convert import convert_file
@@ -62,7 +62,7 @@ def main() -> int:
             start_time=datetime.fromtimestamp(START_NS / SECOND_NS, UTC),
         )
         seconds["astroz"].append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
-    agreement = _compare(_events(elements, ours), _of_astroz(np.asarray(theirs.satnums), found))
+    agreement = compare(fast_events(elements, ours), _of_astroz(np.asarray(theirs.satnums), found))
     print(f"{len(elements):,} objects, {options.hours:g} h: {agreement}")
     if agreement.missing or agreement.extra or agreement.miss_m > MOST_DIFFERENCE_M:
         print("the events differ: no time is worth printing")

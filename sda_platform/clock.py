@@ -43,7 +43,7 @@ class MissionClock:
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
     def save(self, home: Path) -> None:
-        """Make this the clock of every process that works in ``home`` ."""
+        """Make this the clock of every process that works in ``home``."""
         home.mkdir(parents=True, exist_ok=True)
         replace_content(home / CLOCK_FILE, json.dumps(asdict(self)))
 

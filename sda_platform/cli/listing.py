@@ -23,7 +23,7 @@ from sda_platform.plain_rows import plain, write_csv
 
 FORMS: Final = ("table", "json", "csv")
 _CELL_CHARACTERS = 40
-_WORDS_OF_A_SENTENCE = 4
+_FEWEST_WORDS = 5  # of a sentence; a name has fewer
 # The narrowest column in which a sentence can be read, in cells.
 _READABLE = 24
 
@@ -122,7 +122,7 @@ def _least_width(column: Column) -> int:
     texts = [str(each) for each in (column.header, *column.cells)]
     parts = (part for text in texts for part in (text.splitlines() if column.no_wrap else text.split()))
     whole = max(map(cell_len, parts), default=0)
-    is_sentence = not column.no_wrap and any(text.count(" ") >= _WORDS_OF_A_SENTENCE for text in texts)
+    is_sentence = not column.no_wrap and any(len(text.split()) >= _FEWEST_WORDS for text in texts)
     return max(whole, _READABLE) if is_sentence else whole
 
 

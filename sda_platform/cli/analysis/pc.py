@@ -32,6 +32,9 @@ _MEANING = {
     "states_disagree_with_miss_distance": "the distance of the states is not the stated miss distance",
 }
 
+_VERDICTS = {True: "valid", False: "does not hold here, so it does not count", None: "validity unknown"}
+"""What a 2D Pc is worth, by its validity."""
+
 
 def risk_of_file(path: Path, hard_body_radius_m: float | None) -> MessageRisk:
     """Read and assess a CDM (KVN, XML, JSON), as `sda convert` reads it, compressed or not. Raises ClickException."""
@@ -67,9 +70,7 @@ def risk_lines(risk: MessageRisk) -> Iterator[str]:
     yield f"  hard-body radius {risk.hard_body_radius_m:g} m ({risk.hard_body_radius_source})"
     error = f" ± {risk.standard_error:.1g}" if risk.standard_error is not None else ""
     yield f"  Pc {_shown(risk.pc)}{error} by {risk.method}: {risk.risk}"
-    verdict = {True: "valid", False: "does not hold here, so it does not count", None: "validity unknown"}[
-        risk.valid_2d
-    ]
+    verdict = _VERDICTS[risk.valid_2d]
     scaled = f" with sigmas times {_shown(risk.max_pc_sigma_scale)}" if risk.max_pc_sigma_scale is not None else ""
     most = f"at most {_shown(risk.max_pc)}{scaled}"
     yield f"  2D Pc {_shown(risk.pc_2d)}, {verdict}; {most}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import chdtr
 
 from sda_platform import markdown_elements
 from sda_platform.arrays import FloatArray, IntArray, TextArray
@@ -15,6 +14,7 @@ from sda_platform.foreign_text import Markdown
 from sda_platform.fusion.fuse import associated, in_order
 from sda_platform.fusion.sources import ORBITING
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.chi_square import share_below
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -64,7 +64,7 @@ class AssociationOutcomes:
             window_start_ns=observations.sensor_time_ns // window_ns * window_ns,
             outcome=np.where(given, sure, UNMATCHED),
             index=verdict.index,
-            level=np.where(given, chdtr(np.maximum(size, 1), np.maximum(verdict.mahalanobis2, 0.0)), np.nan),
+            level=np.where(given, share_below(verdict.mahalanobis2, np.maximum(size, 1)), np.nan),
         )
 
     def of_sensors(self, at_least: int = 1) -> Iterator[tuple[str, AssociationOutcomes]]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from sda_platform.arrays import FloatArray
+from sda_platform.orbits.chi_square import square_holding
 
 GAUSSIAN: Final = float("inf")
 """Degrees of freedom of a Gaussian."""
@@ -60,7 +61,7 @@ def widening(degrees: FloatArray, held: float = HELD) -> FloatArray:
     different, place = np.unique(degrees, return_inverse=True)
     with np.errstate(invalid="ignore"):
         square = _AXES * special.fdtri(_AXES, different, held)
-    return np.asarray(np.where(np.isinf(different), 1.0, square / (2 * special.gammaincinv(_AXES / 2, held))))[place]
+    return np.asarray(np.where(np.isinf(different), 1.0, square / square_holding(held, _AXES)))[place]
 
 
 def share_inside(squared_distance: FloatArray, degrees: FloatArray) -> FloatArray:

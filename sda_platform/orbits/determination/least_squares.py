@@ -6,9 +6,9 @@ import dataclasses
 from typing import Protocol
 
 import numpy as np
-from scipy.special import chdtrc, chdtri
 
 from sda_platform.arrays import BoolArray, FloatArray, IntArray
+from sda_platform.orbits.chi_square import share_above, square_exceeded_by
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.sensing.measurements import Linearisation, Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -65,7 +65,7 @@ class GoodnessOfFit:
     def is_plausible(self) -> bool:
         """Whether noise alone leaves residuals of this size in at least one of a million fits."""
         freedom = self.degrees_of_freedom
-        return freedom >= 0 and bool(chdtrc(max(freedom, 1), max(self.chi_square, 0.0)) > _IMPLAUSIBLE)
+        return freedom >= 0 and bool(share_above(self.chi_square, max(freedom, 1)) > _IMPLAUSIBLE)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def solve(observations: ObservationArrays, motion: ArcMotion, start: FloatArray,
     active = np.ones(len(usable), dtype=bool)
     unknowns, rows, residual = arc.converge(start, active)
     for _ in range(len(usable)):
-        excess = _squares(residual) / chdtri(sure.dimension, _OUTLIER_PROBABILITY)
+        excess = _squares(residual) / square_exceeded_by(_OUTLIER_PROBABILITY, sure.dimension)
         keep = excess <= max(1.0, 0.5 * float(excess[active].max(initial=0.0)))
         if (keep == active).all() or 2 * keep.sum() < len(usable):
             break
@@ -115,7 +115,7 @@ def solve(observations: ObservationArrays, motion: ArcMotion, start: FloatArray,
         chi_square=chi_square,
         degrees_of_freedom=int(sure.dimension[active].sum()) + prior.determined - len(start),
         used=used,
-        cost=chi_square + float(chdtri(sure.dimension[~active], _OUTLIER_PROBABILITY).sum()),
+        cost=chi_square + float(square_exceeded_by(_OUTLIER_PROBABILITY, sure.dimension[~active]).sum()),
     )
 
 

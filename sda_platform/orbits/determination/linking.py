@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import gammaincinv
 
 from sda_platform.arrays import BoolArray, FloatArray, IntArray
+from sda_platform.orbits.chi_square import square_holding
 from sda_platform.orbits.determination.differential_correction import UncertainElements
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
@@ -21,7 +21,7 @@ from sda_platform.orbits.equinoctial import equinoctial, equinoctial_covariance
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.units import DAY_S
 
-GATE = float(2 * gammaincinv(3, 0.999))
+GATE = float(square_holding(0.999, 6))
 """Gate of the squared distance between two orbits of one object: chance exceeds it once in 1,000."""
 # A longitude as uncertain as this links with everything.
 _VAGUEST_LONGITUDE_RAD = 0.5

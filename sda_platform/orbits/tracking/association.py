@@ -14,9 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincinv
 
 from sda_platform.arrays import BoolArray, ErrorArray, FloatArray, IntArray, TextArray
+from sda_platform.orbits.chi_square import square_holding
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurement_model import ISL, innovations
@@ -150,7 +150,7 @@ def possible_pairs(
     object alone.
     """
     usable = np.flatnonzero(measurements.usable)
-    gate = np.concatenate([[0.0], 2 * gammaincinv(np.arange(1, 7) / 2, gate_probability)])
+    gate = np.concatenate([[0.0], square_holding(gate_probability, np.arange(1, 7))])
     further = np.zeros((6, 6)) if further_rtn is None else further_rtn
     further_km = float(np.sqrt(np.diag(further)[:3].max()))
     rows, candidates = coarse_candidates(measurements.take(usable), propagator, float(np.sqrt(gate[6])), further_km)

@@ -10,9 +10,9 @@ import dataclasses
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri
 
 from sda_platform.arrays import BoolArray, FloatArray, IntArray
+from sda_platform.orbits.chi_square import square_exceeded_by
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.fit_kernels import apply_step, deletion_residuals, normal_equations
 from sda_platform.orbits.sensing.measurement_model import ISL, OPTICAL, RADAR
@@ -185,7 +185,8 @@ def _select(problem: Problem, state: _Solution, open_windows: BoolArray, must_ke
     posterior = np.zeros_like(state.information)
     posterior[open_windows] = np.linalg.inv(state.information[open_windows])
     deletion_residual = deletion_residuals(rows, state.design, state.residual, problem.group, posterior, state.active)
-    excess = deletion_residual / chdtri(np.arange(1, 7), OUTLIER_PROBABILITY)[problem.measurements.dimension[rows] - 1]
+    limits = square_exceeded_by(OUTLIER_PROBABILITY, np.arange(1, 7))
+    excess = deletion_residual / limits[problem.measurements.dimension[rows] - 1]
     worst = np.zeros(len(open_windows))
     np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))
     selected = (excess <= 1.0) | (excess < REJECT_TOGETHER * worst[window])

@@ -12,9 +12,9 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.special import chdtrc
 
 from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.chi_square import share_above
 from sda_platform.orbits.covariance import symmetric
 from sda_platform.orbits.dynamics.numerical import Dynamics
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, white_noise
@@ -195,7 +195,7 @@ class _Problem:
 
     def implausible(self, gain: float) -> bool:
         """Return whether the windows contradict a fit that explains ``gain`` of their squares."""
-        return bool(chdtrc(max(self.degrees, 1), max(self.squares - gain, 0.0)) < _IMPLAUSIBLE)
+        return bool(share_above(self.squares - gain, max(self.degrees, 1)) < _IMPLAUSIBLE)
 
     def combined(self, fits: _Fits, early_ns: float) -> Impulse:
         """Return the fits as one: their mean and covariance, weighted by the evidence, at the newest window."""

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri
 
 from sda_platform.arrays import FloatArray, IntArray
+from sda_platform.orbits.chi_square import square_exceeded_by
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits
 from sda_platform.orbits.tracking.window_information import Evidence, innovation_of, updated_by
 
@@ -59,7 +59,7 @@ def by_both_halves(rows: IntArray, predicted: UncertainOrbits, evidence: Evidenc
 
 def _is_beyond(probability: float | FloatArray, innovation: FloatArray, size: IntArray) -> npt.NDArray[np.bool_]:
     """Return whether so large a squared innovation has less than this probability."""
-    return np.asarray(innovation > chdtri(np.maximum(size, 1), probability))
+    return np.asarray(innovation > square_exceeded_by(probability, np.maximum(size, 1)))
 
 
 def manoeuvre_noise(lead_s: FloatArray) -> FloatArray:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy.special import chdtrc
 
 from sda_platform.arrays import BoolArray, IntArray, TextArray
+from sda_platform.orbits.chi_square import share_above
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -49,7 +49,7 @@ def with_manoeuvred(
     group[rows[place >= 0]] = place[place >= 0]
     further = np.broadcast_to(MANOEUVRE_COVARIANCE, (len(objects), 6, 6))
     fits = fit_windows(observations, group, propagator, objects, np.full(len(objects), mid_time_ns), further)
-    is_consistent = chdtrc(np.maximum(fits.degrees_of_freedom, 1), np.maximum(fits.chi_square, 0.0)) >= _IMPLAUSIBLE
+    is_consistent = share_above(fits.chi_square, np.maximum(fits.degrees_of_freedom, 1)) >= _IMPLAUSIBLE
     holds = fits.converged & (fits.outliers_rejected == 0) & is_consistent
     # Observations beyond the gate of one observer may share an error of it. Others test the path only if there are more
     # components than a state has.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.special import chdtri
 
 from sda_platform.arrays import BoolArray, FloatArray, IntArray
+from sda_platform.orbits.chi_square import square_exceeded_by
 from sda_platform.orbits.sensing import accumulated_equations
 from sda_platform.orbits.tracking.estimation import MAX_SELECTIONS, OUTLIER_PROBABILITY, REJECT_TOGETHER
 
@@ -70,4 +70,4 @@ def consistent_blocks(
 @cache
 def _bounds(dimension: int) -> FloatArray:
     """Upper bounds of the squared residual of 0, 1, ... ``dimension`` components at the outlier probability."""
-    return np.asarray(chdtri(np.maximum(np.arange(dimension + 1), 1), OUTLIER_PROBABILITY))
+    return np.asarray(square_exceeded_by(OUTLIER_PROBABILITY, np.maximum(np.arange(dimension + 1), 1)))

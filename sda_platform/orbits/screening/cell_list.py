@@ -21,53 +21,56 @@ ROUNDING = np.float32(1.02)
 
 
 @njit(cache=True, nogil=True)
-def places(count: Any) -> Any:
-    """Position (km), velocity (km/s), reach and departure (km) of objects in the order of cells; their cells; their
-    rows.
+def empty_places(count: Any) -> Any:
+    """Return arrays for ``count`` objects in their places: position (km), velocity (km/s), reach and departure (km);
+    cells; rows.
     """
     return np.empty((count, 8), np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def put(points: Any, place: Any, sampled: Any, room_km: Any, row: Any) -> None:
+def put_in_place(points: Any, place: Any, sampled: Any, room_km: Any, row: Any) -> None:
+    """Write the object of a row to its place."""
     for part in range(6):
         points[place, part] = sampled[part, row]
     points[place, 6], points[place, 7] = room_km[0, row], room_km[1, row]
 
 
 @njit(cache=True, nogil=True)
-def keep(sampled: Any, room_km: Any, points: Any, rows: Any) -> None:
-    """Place all objects in the order of their rows."""
+def place_by_row(sampled: Any, room_km: Any, points: Any, rows: Any) -> None:
+    """Give the objects places in the order of their rows."""
     for row in range(len(rows)):
-        put(points, row, sampled, room_km, row)
+        put_in_place(points, row, sampled, room_km, row)
         rows[row] = row
 
 
 @njit(cache=True, nogil=True, inline="always")
-def stretch(middle: Any, span: Any, begins: Any) -> Any:
-    """Start and end of the objects in the cells within ``span`` of ``middle``."""
+def range_around(middle: Any, span: Any, begins: Any) -> Any:
+    """Return the range of places in the cells within ``span`` of ``middle``."""
     return begins[max(middle - span, 0)], begins[min(middle + span + 1, CELLS)]
 
 
 @njit(cache=True, nogil=True, inline="always")
-def beyond(middle: Any, span: Any, begins: Any) -> Any:
-    """Do the same for those beyond the first or the last number, where the numbers repeat."""
+def range_across_the_end(middle: Any, span: Any, begins: Any) -> Any:
+    """Return the range of places in those of these cells that are beyond the first or last number, which repeat."""
     if middle < span:
         return begins[CELLS + middle - span], begins[CELLS]
     return begins[0], begins[max(middle + span + 1 - CELLS, 0)]
 
 
 @njit(cache=True, nogil=True)
-def larger(rows: Any, needed: Any) -> Any:
-    """Copy ``rows`` into an array with room for twice what is ``needed``."""
+def enlarged(rows: Any, needed: Any) -> Any:
+    """Return a copy of ``rows`` with room for twice what is ``needed``."""
     found = np.empty((2 * needed, rows.shape[1]), rows.dtype)
     found[: len(rows)] = rows
     return found
 
 
 @njit(cache=True, nogil=True)
-def sort(sampled: Any, room_km: Any, cells: Any, begins: Any, points: Any, point_cells: Any, rows: Any) -> None:
-    """Place by cell: ``begins[c]`` is the start of cell c, ``rows`` the row of each place."""
+def place_by_cell(
+    sampled: Any, room_km: Any, cells: Any, begins: Any, points: Any, point_cells: Any, rows: Any
+) -> None:
+    """Give the objects places in the order of cells: ``begins[c]`` is the first of cell c, ``rows`` has their rows."""
     begins[:] = 0
     for cell in cells:
         begins[cell] += 1
@@ -79,13 +82,13 @@ def sort(sampled: Any, room_km: Any, cells: Any, begins: Any, points: Any, point
         cell = cells[row]
         begins[cell] -= 1
         place = begins[cell]
-        put(points, place, sampled, room_km, row)
+        put_in_place(points, place, sampled, room_km, row)
         point_cells[place], rows[place] = cell, row
 
 
 @njit(cache=True, nogil=True)
 def sample(ends: Any, position_basis: Any, velocity_basis: Any, cells_per_km: Any, sampled: Any, cells: Any) -> None:
-    """Positions and velocities (6, n) of all rows at one step, and the cells they are in."""
+    """Compute positions (km) and velocities (km/s) of all rows at one step, (6, n), and the cells that they are in."""
     number = ends.shape[2]
     for part in range(6):
         basis, axis = (position_basis, part) if part < 3 else (velocity_basis, part - 3)

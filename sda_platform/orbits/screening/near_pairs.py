@@ -15,8 +15,22 @@ import numpy.typing as npt
 from numba import njit
 
 from sda_platform.arrays import FloatArray, IntArray
-from sda_platform.orbits.screening.cell_list import NOWHERE, ROUNDING, keep, larger, places, put, sample, sort
-from sda_platform.orbits.screening.cell_neighbours import near_far, near_few, near_one, near_two
+from sda_platform.orbits.screening.cell_list import (
+    NOWHERE,
+    ROUNDING,
+    empty_places,
+    enlarged,
+    place_by_cell,
+    place_by_row,
+    put_in_place,
+    sample,
+)
+from sda_platform.orbits.screening.cell_neighbours import (
+    near_between_lists,
+    near_by_comparing_all,
+    near_far_objects,
+    near_in_list,
+)
 
 SLACK_KM = 0.05
 
@@ -104,25 +118,25 @@ def _search_one(
     span = np.int64(np.ceil(far_km / width_km))
     begins = np.empty(NOWHERE + 2, np.int32)
     sampled, cells = np.empty((6, number), np.float32), np.empty(number, np.int32)
-    points, point_cells, rows = places(number)
-    far_points, far_cells, far_rows = places(len(far))
+    points, point_cells, rows = empty_places(number)
+    far_points, far_cells, far_rows = empty_places(len(far))
     far_rows[:] = far
     near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
     for step in range(len(position_basis)):
         sample(ends, position_basis[step], velocity_basis[step], cells_per_km, sampled, cells)
         for place in range(len(far)):
             row = far[place]
-            put(far_points, place, sampled, room_km, row)
+            put_in_place(far_points, place, sampled, room_km, row)
             far_cells[place] = cells[row]
             cells[row] = NOWHERE
-        sort(sampled, room_km, cells, begins, points, point_cells, rows)
-        near, found = near_one(points, point_cells, begins, width_km, near)
+        place_by_cell(sampled, room_km, cells, begins, points, point_cells, rows)
+        near, found = near_in_list(points, point_cells, begins, width_km, near)
         pairs, count = _passing(near, found, points, rows, points, rows, near_km, half_step_s, step, pairs, count)
-        near, found = near_far(far_points, far_cells, points, begins, span, far_km, near)
+        near, found = near_far_objects(points, far_points, far_cells, begins, span, far_km, near)
         pairs, count = _passing(
-            near, found, far_points, far_rows, points, rows, near_km, half_step_s, step, pairs, count
+            near, found, points, rows, far_points, far_rows, near_km, half_step_s, step, pairs, count
         )
-        near, found = near_few(far_points, far_points, True, farthest_km, near)
+        near, found = near_by_comparing_all(far_points, far_points, True, farthest_km, near)
         pairs, count = _passing(
             near, found, far_points, far_rows, far_points, far_rows, near_km, half_step_s, step, pairs, count
         )
@@ -150,23 +164,23 @@ def _search_two(
     begins = np.empty(NOWHERE + 2, np.int32)
     sampled = np.empty((6, max(primaries.shape[2], secondaries.shape[2])), np.float32)
     cells = np.empty(sampled.shape[1], np.int32)
-    targets, target_cells, target_rows = places(primaries.shape[2])
-    points, point_cells, point_rows = places(secondaries.shape[2])
+    targets, target_cells, target_rows = empty_places(primaries.shape[2])
+    points, point_cells, point_rows = empty_places(secondaries.shape[2])
     near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
     few = len(targets) <= _FEW
     for step in range(len(position_basis)):
         position, velocity = position_basis[step], velocity_basis[step]
         sample(secondaries, position, velocity, cells_per_km, sampled, cells)
         if few:  # both stay in their order
-            keep(sampled, secondary_room_km, points, point_rows)
+            place_by_row(sampled, secondary_room_km, points, point_rows)
             sample(primaries, position, velocity, cells_per_km, sampled, cells)
-            keep(sampled, primary_room_km, targets, target_rows)
-            near, found = near_few(targets, points, False, farthest_km, near)
+            place_by_row(sampled, primary_room_km, targets, target_rows)
+            near, found = near_by_comparing_all(targets, points, False, farthest_km, near)
         else:
-            sort(sampled, secondary_room_km, cells[: len(points)], begins, points, point_cells, point_rows)
+            place_by_cell(sampled, secondary_room_km, cells[: len(points)], begins, points, point_cells, point_rows)
             sample(primaries, position, velocity, cells_per_km, sampled, cells)
-            sort(sampled, primary_room_km, cells[: len(targets)], begins, targets, target_cells, target_rows)
-            near, found = near_two(targets, points, point_cells, begins, farthest_km, near)
+            place_by_cell(sampled, primary_room_km, cells[: len(targets)], begins, targets, target_cells, target_rows)
+            near, found = near_between_lists(targets, points, point_cells, begins, farthest_km, near)
         first = count
         pairs, count = _passing(
             near, found, targets, target_rows, points, point_rows, near_km, half_step_s, step, pairs, count
@@ -204,7 +218,7 @@ def _passing(
         at, place = near[candidate, 0], near[candidate, 1]
         if _may_pass(targets, at, points, place, near_km, half_step_s):
             if count == len(pairs):
-                pairs = larger(pairs, count + 1)
+                pairs = enlarged(pairs, count + 1)
             pairs[count, 0], pairs[count, 1], pairs[count, 2] = target_rows[at], point_rows[place], step
             count += 1
     return pairs, count

@@ -35,7 +35,7 @@ _HEAVY_DRAG = 0.01
 _MEASURED_STEPS = (4, 9)
 _MEASURED_EACH = 3
 _LOWEST_RADIUS_KM = 6300.0
-# By how much drag may move a position between knots: 0.06 km is the most found, of sets a week old.
+# By how much drag may move a position between knots: 0.08 km is the most found, of sets a week old.
 _DRAG_KM = 0.1
 _LARGEST_ERROR_KM = 25.0
 # What J2 adds to the speed between knots.

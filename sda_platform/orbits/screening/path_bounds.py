@@ -106,9 +106,15 @@ def radius_limits_km(tracks: InterpolatedEphemerides) -> tuple[FloatArray, Float
 
 
 def _middle_orbit(tracks: InterpolatedEphemerides) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the semi-major axis (km), perigee radius (km) and eccentricity of each object amid the knots, (n,)."""
-    middle = tracks.state[len(tracks.knot_time_ns) // 2]
-    axis_km, eccentricity = osculating_orbit(middle[0].T, middle[1].T / KNOT_S)
+    """Return the semi-major axis (km), perigee radius (km) and eccentricity of each object, (n,).
+
+    They are those at its known knot that is nearest to the middle; NaN where it has none.
+    """
+    count, objects = len(tracks.knot_time_ns), np.arange(len(tracks.index))
+    outwards = np.argsort(np.abs(np.arange(count) - count // 2), kind="stable")
+    is_known = np.isfinite(tracks.state[outwards, :2]).all(axis=(1, 2))
+    middle = tracks.state[outwards[is_known.argmax(axis=0)], :2, :, objects]
+    axis_km, eccentricity = osculating_orbit(middle[:, 0], middle[:, 1] / KNOT_S)
     return axis_km, axis_km * (1 - eccentricity), eccentricity
 
 

@@ -1,6 +1,7 @@
 """Screening against published truth: real events found, all of them, however the window is cut."""
 
 import csv
+import dataclasses
 import itertools
 import json
 from functools import cache
@@ -230,6 +231,25 @@ def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:
         assert np.all(radius_km <= farthest_km[known, None] + ORBIT_PAD_KM)
         assert np.all(error_km[known].max(axis=1) <= bounds.error_km[known] + 1e-3)
         assert np.all(np.linalg.norm(velocity_km_s, axis=-1)[known] <= fastest_km_s[known])
+
+
+def test_an_object_that_is_refused_amid_the_knots_keeps_the_bounds_of_its_orbit() -> None:
+    """As one that decays there: at other knots it is screened."""
+    eccentric = np.flatnonzero(catalogue().elements.eccentricity > 0.5)[:40]
+    knots = START_NS + np.arange(0, 7200 + 1, KNOT_S) * SECOND_NS
+    whole = InterpolatedEphemerides.propagate(catalogue(), eccentric, knots)
+    state = whole.state.copy()
+    state[len(knots) // 2 :] = np.nan
+    part = dataclasses.replace(whole, state=state)
+    expected, found = path_bounds(catalogue(), whole), path_bounds(catalogue(), part)
+    np.testing.assert_allclose(found.faster_km_s, expected.faster_km_s, rtol=0.05)
+    assert np.all(found.error_km > 0.1)
+    radius_km = np.linalg.norm(state[:, 0], axis=1)
+    nearest_km, farthest_km = radius_limits_km(part)
+    curved = expected.faster_km_s > 0.1  # of low perigee
+    assert curved.sum() > 10
+    assert np.all(nearest_km[curved] < np.nanmin(radius_km, axis=0)[curved] - 10)
+    assert np.all(farthest_km[curved] > np.nanmax(radius_km, axis=0)[curved] + 10)
 
 
 def test_eccentric_primaries_have_the_events_that_all_against_all_finds() -> None:

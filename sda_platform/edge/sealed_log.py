@@ -15,6 +15,7 @@ from sda_platform.formats.registry import ZONES
 from sda_platform.lake.errors import SegmentLost
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.zone import LandingZone
+from sda_platform.whole_files import replace_content
 
 _KEPT: Final = 4_096
 
@@ -57,8 +58,6 @@ class SealedLog:
         if not self._path.exists():
             return []
         lines = self._path.read_text(errors="replace").splitlines()[-_KEPT:]
-        partial = self._path.with_name(f".{self._path.name}.tmp")
-        partial.write_text("".join(f"{line}\n" for line in lines))
-        partial.replace(self._path)
+        replace_content(self._path, "".join(f"{line}\n" for line in lines))
         self._lines = len(lines)
         return lines

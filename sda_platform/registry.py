@@ -1,11 +1,16 @@
-"""Every table of the platform: what each package's ``tables`` module lists, sources before the tables that use them."""
+"""Every table of the platform, sources before the tables that use them.
+
+They are what each package's ``tables`` module lists, and what the modules of ``own_tables`` do.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import sda_platform
+from sda_platform import own_tables
 from sda_platform.lake.table import Table, in_flow_order
 from sda_platform.landing.zone import LandingZone
 
@@ -29,9 +34,14 @@ def modules_named(name: str) -> tuple[ModuleType, ...]:
     return tuple(import_module(f"sda_platform.{package}.{name}") for package in sorted(found))
 
 
-TABLES = in_flow_order(
-    sorted((table for module in modules_named("tables") for table in module.TABLES), key=lambda table: table.name)
-)
+def listed_tables() -> tuple[Table, ...]:
+    """Return the tables that modules list, imported, sources before the tables that use them."""
+    own = (import_module(f"{own_tables.__name__}.{each.name}") for each in iter_modules(own_tables.__path__))
+    modules = (*modules_named("tables"), *own)
+    return in_flow_order(sorted((table for module in modules for table in module.TABLES), key=lambda each: each.name))
+
+
+TABLES = listed_tables()
 TABLES_BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}
 FEEDS: Mapping[str, tuple[str, ...]] = {table.name: table.zones for table in TABLES if table.zones}
 """The landing zones of the tables that have some, by the table's name."""

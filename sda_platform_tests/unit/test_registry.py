@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-import sda_platform
+from sda_platform import own_tables
 from sda_platform.definitions import build_defs, defs
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
@@ -27,7 +27,7 @@ from sda_platform.orchestration.jobs import (
 from sda_platform.orchestration.table_checks import unbalanced_commits
 from sda_platform.orchestration.zone_asset import zone_key
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import FEEDS, TABLES, modules_named
+from sda_platform.registry import FEEDS, TABLES, listed_tables
 from sda_platform_tests.support.delta_tables import commit, commit_file, genesis_window, lake_at, next_window
 
 GUIDE = Path(__file__).parents[2] / "docs/how-to/add-a-table.md"
@@ -83,12 +83,13 @@ def test_a_trial_table_is_served_only_by_the_job_that_it_declares() -> None:
 
 def test_a_new_table_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is that of the guide, so the guide is true, also where somebody has followed it already."""
-    (text,) = re.findall(r"tables\.py`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    (tmp_path / "trial_days").mkdir()
-    (tmp_path / "trial_days/tables.py").write_text(text.replace("sensor_days", "trial_days"))
-    monkeypatch.setattr(sda_platform, "__path__", [*sda_platform.__path__, str(tmp_path)])
+    (text,) = re.findall(
+        r"sda_platform/own_tables`, the file `sensor_days\.py`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL
+    )
+    (tmp_path / "trial_days.py").write_text(text.replace("sensor_days", "trial_days"))
+    monkeypatch.setattr(own_tables, "__path__", [*own_tables.__path__, str(tmp_path)])
     try:
-        (table,) = (table for module in modules_named("tables") for table in module.TABLES if table not in TABLES)
+        (table,) = (table for table in listed_tables() if table not in TABLES)
         graph = build_defs().get_repository_def().asset_graph
         node = graph.get(dg.AssetKey("trial_days"))
         assert [key.to_user_string() for key in node.parent_keys] == ["observations"]
@@ -102,7 +103,7 @@ def test_a_new_table_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ]
     finally:
         DECLARED.pop("trial_days", None)
-        sys.modules.pop("sda_platform.trial_days.tables", None)
+        sys.modules.pop("sda_platform.own_tables.trial_days", None)
 
 
 @pytest.mark.parametrize(("source", "reader"), EDGES, ids=[f"{s.name}-{r.name}" for s, r in EDGES])

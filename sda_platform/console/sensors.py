@@ -25,6 +25,7 @@ from sda_platform.console.schedule import task_table
 from sda_platform.console.sensor_figures import bias_figure, sky_figure, times_figure
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.foreign_text import Html
+from sda_platform.formats.closures import usable_closures
 from sda_platform.html_elements import element, joined, labelled, section, table
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.observability.sensor_states import SensorState, sensor_states, silences_among
@@ -54,7 +55,7 @@ class UnknownSensor(Exception):
 def sensors_page(context: ConsoleContext, text: str) -> Response:
     """Answer with the sensors whose name contains ``text``, the silent ones first."""
     lake, sensors = context.lake, network(context)
-    states = sensor_states(lake, context.settings.landing_uri, sensors)
+    states = _states(context, sensors)
     found = [each for each in states if text.casefold() in _searched(each, sensors).casefold()]
     counts, offsets = {name: len(times) for name, times in observed_times(lake).items()}, biases(lake)
     ahead_of = _by_sensor(booked(requests_ahead(lake)))
@@ -148,8 +149,13 @@ def sensor_picture(context: ConsoleContext, source_id: str, name: str) -> str | 
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
+def _states(context: ConsoleContext, sensors: SensorNetwork) -> list[SensorState]:
+    closures = usable_closures(context.settings.scheduling.closure_file)
+    return sensor_states(context.lake, context.settings.landing_uri, sensors, closures)
+
+
 def _one(context: ConsoleContext, sensors: SensorNetwork, source_id: str) -> SensorState:
-    for state in sensor_states(context.lake, context.settings.landing_uri, sensors):
+    for state in _states(context, sensors):
         if state.source_id == source_id:
             return state
     raise UnknownSensor(f"no sensor is named {source_id[:60]!r}")
@@ -175,6 +181,8 @@ def _state(state: SensorState, now_ns: int) -> Html:
     if state.silence:
         silent = element("em", f"silent for {words_of(state.silence.lasted_s(now_ns))}", class_="differs")
         return joined(silent, ", ", lacking) if lacking else silent
+    if state.closure:
+        return element("span", f"closed until {iso_to_second(state.closure.end_ns)}: {state.closure.reason}")
     return lacking or element("span", "never reported" if state.heard_ns is None else "reports")
 
 

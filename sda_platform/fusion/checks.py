@@ -1,7 +1,7 @@
 """Checks of the tables of package fusion."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
+from sda_platform.formats.closures import Closure, usable_closures
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.silence import heard_by_now, silent_now
 from sda_platform.fusion.sources import AWAITED, HEARD
@@ -21,7 +22,9 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.refused_rows import excused
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.list_settings import ClosureFile
 from sda_platform.orbits.earth_parameters import published_span_ns
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orchestration.backlog import Backlog, backlog_of
 from sda_platform.orchestration.materialization import outcome_text
 from sda_platform.orchestration.resources import LakeResource, LandingResource
@@ -40,17 +43,25 @@ _PUBLISHED_AHEAD_NS = 30 * DAY_NS
     description="Every kind of source has reported, and no source is silent for longer than its feed allows.",
     op_tags=AFTER_ALERTS,
 )
-def sources_report(lake: LakeResource, landing: LandingResource) -> dg.AssetCheckResult:
-    """Lists kinds that never reported, which hold all windows open, and sensors that are silent."""
+def sources_report(
+    lake: LakeResource, landing: LandingResource, fusion: FusionResource, tasking: dg.ResourceParam[ClosureFile]
+) -> dg.AssetCheckResult:
+    """Lists kinds that never reported, which hold all windows open, and sensors that are silent and not closed."""
     wall_s = time.time()  # deterministic: a check, of no row
-    zones = landing.zones(feed.name for feed in OBSERVATION_FEEDS)
-    return check_silent_sensors(lake.open(), {zone.feed: backlog_of(zone, wall_s) for zone in zones})
+    backlogs = {feed.name: backlog_of(landing.zone(feed.name), wall_s) for feed in OBSERVATION_FEEDS}
+    return check_silent_sensors(lake.open(), backlogs, fusion.network(), usable_closures(tasking.closure_file))
 
 
-def check_silent_sensors(store: Lake, backlogs: Mapping[str, Backlog] | None = None) -> dg.AssetCheckResult:
+def check_silent_sensors(
+    store: Lake,
+    backlogs: Mapping[str, Backlog] | None = None,
+    sensors: SensorNetwork | None = None,
+    closures: Iterable[Closure] = (),
+) -> dg.AssetCheckResult:
     """Return the outcome of `sources_report` now, by the rule of the vital, with the ``backlogs`` of landing zones."""
     now_ns = store.clock.now_ns()
-    silent = silent_now(store, heard_by_now(store, now_ns), backlogs or {}, now_ns)
+    heard = heard_by_now(store, now_ns)
+    silent = silent_now(store, heard, backlogs or {}, now_ns, sensors=sensors, closures=closures)
     found = [each.describe(now_ns) for each in silent]
     text = found[0] if found else None
     if len(silent) > 1:

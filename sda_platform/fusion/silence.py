@@ -1,15 +1,17 @@
 """Which sources are silent, by what has arrived: also what no commit of the fusion has consumed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow.compute as pc
 
-from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, silences
+from sda_platform.formats.closures import Closure, closed_upto
+from sda_platform.fusion.sources import AWAITED, HEARD, Silence, heard_marks, heard_sources, silences, unlisted
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.waiting import waiting_commits
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orchestration.backlog import Backlog
 from sda_platform.units import SECOND_NS
 
@@ -18,14 +20,24 @@ _LOOKED_BACK: Final = 50
 
 
 def silent_now(
-    lake: Lake, heard: Mapping[str, int], backlogs: Mapping[str, Backlog], now_ns: int, *, all_after_ns: int = 0
+    lake: Lake,
+    heard: Mapping[str, int],
+    backlogs: Mapping[str, Backlog],
+    now_ns: int,
+    *,
+    sensors: SensorNetwork | None = None,
+    closures: Iterable[Closure] = (),
+    all_after_ns: int = 0,
 ) -> list[Silence]:
     """Return which sources are silent, by `heard_by_now`; see `silences`.
 
-    ``backlogs`` of the zones: what waits to be decoded is no silence.
+    ``backlogs`` of the zones: what waits to be decoded is no silence. Nor is that of a sensor while it is closed, or of
+    a ground sensor that the list ``sensors`` does not have (any more).
     """
-    upto = _known_upto(lake, backlogs, now_ns)
-    return silences(heard, now_ns, known_upto=upto, all_after_ns=all_after_ns)
+    upto, excused = _known_upto(lake, backlogs, now_ns), closed_upto(closures, now_ns)
+    if sensors is not None:
+        excused |= dict.fromkeys(unlisted(heard_sources(heard), sensors), now_ns)
+    return silences(heard, now_ns, known_upto=upto, excused_upto=excused, all_after_ns=all_after_ns)
 
 
 def _known_upto(lake: Lake, backlogs: Mapping[str, Backlog], now_ns: int) -> dict[str, int]:

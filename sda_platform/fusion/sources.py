@@ -90,13 +90,20 @@ def heard_sources(marks: Mapping[str, int]) -> dict[str, int]:
 
 
 def silences(
-    marks: Mapping[str, int], now_ns: int, *, known_upto: Mapping[str, int] | None = None, all_after_ns: int = 0
+    marks: Mapping[str, int],
+    now_ns: int,
+    *,
+    known_upto: Mapping[str, int] | None = None,
+    excused_upto: Mapping[str, int] | None = None,
+    all_after_ns: int = 0,
 ) -> list[Silence]:
     """Sources silent for longer than their feed allows, by the time at which each was heard last.
 
     ``known_upto``: by kind, the instant up to which arrivals are known, where segments wait to be read; silence counts
-    until then. ``all_after_ns``: if all sources that report without pause are silent for longer, they are one silence.
+    until then. ``excused_upto``: by source, the instant from which its silence counts. ``all_after_ns``: if all sources
+    that report without pause are silent for longer, they are one silence.
     """
+    excused = excused_upto or {}
     upto = {feed.name: min((known_upto or {}).get(feed.name, now_ns), now_ns) for feed in OBSERVATION_FEEDS}
     found = [
         Silence(name.removeprefix(AWAITED), since_ns, True)
@@ -104,8 +111,12 @@ def silences(
         if name.startswith(AWAITED) and now_ns - since_ns > AWAITED_GRACE_NS
     ]
     limits = {feed.name: feed.max_silence_ns for feed in OBSERVATION_FEEDS}
-    heard = heard_sources(marks)
-    kinds = {source: source.partition("-")[0] for source in heard}
+    kinds = {source: source.partition("-")[0] for source in heard_sources(marks)}
+    heard = {
+        source: at
+        for source, at in heard_sources(marks).items()
+        if upto.get(kinds[source], now_ns) - excused.get(source, 0) > limits.get(kinds[source], 0)
+    }
     continuous = {source: at for source, at in heard.items() if limits.get(kinds[source], 0) == _CONTINUOUS_NS}
     silent_ns = [upto[kinds[source]] - at for source, at in continuous.items()]
     if all_after_ns and len(silent_ns) > 1 and min(silent_ns) > all_after_ns:

@@ -1,10 +1,12 @@
 """The sensors as they are now: what each observed last, whether it is silent, and whether it is listed."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from sda_platform.formats.closures import Closure
 from sda_platform.fusion.silence import heard_by_now, silent_now
 from sda_platform.fusion.sources import Silence, heard_sources, unlisted
 from sda_platform.history.query_views import SILENCE
@@ -20,13 +22,15 @@ from sda_platform.units import SECOND_NS
 class SensorState:
     """A source of observations. ``heard_ns``: its newest observation; ``silence``: where it lasts too long.
 
-    ``is_listed``: whether fits can use it; a ground sensor has to be in the list.
+    ``is_listed``: whether fits can use it; a ground sensor has to be in the list. ``closure``: why it observes nothing
+    now, and until when.
     """
 
     source_id: str
     heard_ns: int | None
     silence: Silence | None
     is_listed: bool = True
+    closure: Closure | None = None
 
     @property
     def kind(self) -> str:
@@ -34,7 +38,9 @@ class SensorState:
         return self.source_id.partition("-")[0]
 
 
-def sensor_states(lake: Lake, landing_root: str, sensors: SensorNetwork) -> list[SensorState]:
+def sensor_states(
+    lake: Lake, landing_root: str, sensors: SensorNetwork, closures: Iterable[Closure] = ()
+) -> list[SensorState]:
     """Return every source that reported or is listed: silent ones and those not listed first, then by kind and name.
 
     Silence is that of the vital `sources_report`.
@@ -43,9 +49,14 @@ def sensor_states(lake: Lake, landing_root: str, sensors: SensorNetwork) -> list
     now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
     marks = heard_by_now(lake, now_ns)
     backlogs = {feed.name: backlog_of(LandingZone(landing_root, feed.name), wall_s) for feed in OBSERVATION_FEEDS}
-    silent, heard = {each.source: each for each in silent_now(lake, marks, backlogs, now_ns)}, heard_sources(marks)
+    found = silent_now(lake, marks, backlogs, now_ns, sensors=sensors, closures=closures)
+    silent, heard = {each.source: each for each in found}, heard_sources(marks)
+    closed = {each.source_id: each for each in closures if each.start_ns <= now_ns < each.end_ns}
     lacking = unlisted(heard, sensors)
-    states = [SensorState(n, heard.get(n), silent.get(n), n not in lacking) for n in {*heard, *sensors}]
+    states = [
+        SensorState(name, heard.get(name), silent.get(name), name not in lacking, closed.get(name))
+        for name in {*heard, *sensors}
+    ]
     return sorted(states, key=lambda s: (s.silence is None and s.is_listed, s.heard_ns is None, s.kind, s.source_id))
 
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sda_platform.cli.grammar import FOLDER, lists_rows, positive
+from sda_platform.cli.grammar import FOLDER, instant, lists_rows, positive
 from sda_platform.cli.listing import Output, number, word, words
 from sda_platform.cli.loops import surviving, until_interrupted
 from sda_platform.cli.people import command_log, console, lake_of
 from sda_platform.clock import iso_to_second
+from sda_platform.foreign_text import is_plain
 from sda_platform.observability.vitals.faults import duration
 from sda_platform.settings import Settings
-from sda_platform.units import HOUR_NS
+from sda_platform.units import HOUR_NS, SECOND_NS
 
 if TYPE_CHECKING:
     from sda_platform.orbits.sensing.sensors import SensorNetwork
@@ -40,13 +41,14 @@ _SENSOR_COLUMNS = (
     word("kind", "kind"),
     word("last observation", lambda row: iso_to_second(row["heard_time_ns"]) if row["heard_time_ns"] else "never"),
     word("silent", lambda row: duration(row["silent_s"]) if row["silent_s"] else ""),
+    word("closed until", lambda row: iso_to_second(row["closed_until_ns"]) if row["closed_until_ns"] else ""),
     word("listed", lambda row: "yes" if row["is_listed"] else "NO: no fit uses it"),
 )
 
 
-@click.group(short_help="Sensors: add, list; schedule, commands and outcomes.")
+@click.group(short_help="Sensors: add, close, list; schedule, commands and outcomes.")
 def sensor() -> None:
-    """Add sensors, show what they shall observe and what became of it, and command antennas of our own."""
+    """Add and close sensors, show what they shall observe and what became of it, and command antennas of our own."""
 
 
 @sensor.command(name="list", short_help="List the sensors, silent ones first.")
@@ -54,11 +56,12 @@ def sensor() -> None:
 @click.pass_obj
 def list_sensors(settings: Settings, output: Output) -> None:
     """List sources that reported or are listed, silent ones first."""
+    from sda_platform.formats.closures import usable_closures
     from sda_platform.fusion.resource import FusionResource
     from sda_platform.observability.sensor_states import sensor_states
 
     lake, network = lake_of(settings), FusionResource(**settings.fusion.model_dump()).network()
-    now_ns = lake.clock.now_ns()
+    now_ns, closures = lake.clock.now_ns(), usable_closures(settings.scheduling.closure_file)
     rows = [
         {
             "source_id": each.source_id,
@@ -66,9 +69,10 @@ def list_sensors(settings: Settings, output: Output) -> None:
             "kind": each.kind,
             "heard_time_ns": each.heard_ns,
             "silent_s": each.silence.lasted_s(now_ns) if each.silence else None,
+            "closed_until_ns": each.closure.end_ns if each.closure else None,
             "is_listed": each.is_listed,
         }
-        for each in sensor_states(lake, settings.landing_uri, network)
+        for each in sensor_states(lake, settings.landing_uri, network, closures)
     ]
     output.show(rows, _SENSOR_COLUMNS, nothing="no sensor is listed")
 
@@ -108,6 +112,36 @@ def add(settings: Settings, source_id: str, columns: tuple[str, ...], like: str,
         console.print(f"its source is in {settings.collect_path}: {source}")
     replace_content(path, text)
     console.print(f"{source_id} is in {path}: {found.name}, {found.latitude_deg:g}° {found.longitude_deg:g}°")
+
+
+@sensor.command(short_help="State that a sensor observes nothing for a time.")
+@click.argument("source_id")
+@click.option("--start", default="now", show_default=True, help="From when, ISO 8601, now, +3d or tomorrow.")
+@click.option("--until", required=True, help="Until when, such as +12h.")
+@click.option("--reason", default="", help="Why, for people: clouds, maintenance, no longer in use.")
+@click.pass_obj
+def close(settings: Settings, source_id: str, start: str, until: str, reason: str) -> None:
+    """Add to the closures of the home that the sensor SOURCE_ID observes nothing for a time.
+
+    Nothing is planned for it then, and its silence is no fault.
+    """
+    from sda_platform.formats.closures import Closure, with_closure
+    from sda_platform.private_home import make_private
+    from sda_platform.whole_files import replace_content
+
+    _known(settings, source_id)
+    start_ns, end_ns = (
+        each // SECOND_NS * SECOND_NS for each in (instant(start, "--start"), instant(until, "--until"))
+    )
+    if end_ns <= start_ns:
+        raise click.BadParameter(f"{until!r} is not after the start", param_hint="--until")
+    if not is_plain(reason):
+        raise click.BadParameter("a reason is one line of text", param_hint="--reason")
+    home = settings.home.absolute()
+    make_private(home)
+    path = Path(settings.scheduling.closures or home / "closures.csv")
+    replace_content(path, with_closure(path, Closure(source_id, start_ns, end_ns, reason)))
+    console.print(f"{source_id} is closed until {iso_to_second(end_ns)}, in {path}")
 
 
 @sensor.command(short_help="List or write the schedule of the sensors.")

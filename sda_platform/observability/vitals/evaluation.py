@@ -52,15 +52,16 @@ VITALS: Sequence[Vital] = (
         "Every source has reported within the time that its feed allows.",
         "a source is silent for longer than its feed allows; a kind never reported; all radars and links are silent "
         "for `SDA_SILENCE_OF_ALL_S` (40 s)",
-        "Call the operator of the sensor. `sda collector status` shows what the collector receives. What has arrived "
-        "counts, whether it is consumed or not. While no collector answers, no source is judged.",
+        "Call the operator of the sensor. If it is silent for a reason, `sda sensor close` says so. `sda collector "
+        "status` shows what the collector receives. What has arrived counts, whether it is consumed or not. While no "
+        "collector answers, no source is judged.",
         judges.sources,
     ),
     Vital(
         "sensors_are_listed",
         "sensors that are not listed",
         "Every ground sensor that reports is in the list of sensors.",
-        "a radar or telescope that is not in the list of sensors reported within a week",
+        "a radar or telescope that is not in the list of sensors reported within a day",
         "Add it to the file that the notice names: [add a sensor](../how-to/add-a-sensor.md).",
         judges.listed,
     ),

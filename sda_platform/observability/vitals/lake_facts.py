@@ -17,6 +17,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
 from sda_platform.dead_letters.growth import GrowthResource, growing, recent_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS, REFUSING
+from sda_platform.formats.closures import Closure
 from sda_platform.formats.listings import ListingError
 from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.resource import FusionResource
@@ -36,9 +37,10 @@ from sda_platform.landing.orphans import Orphan
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import red_tables
 from sda_platform.observability.vitals.facts import Finding, OrphanFacts, WatermarkFacts
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orchestration.backlog import backlog_of
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
-from sda_platform.units import HOUR_NS, SECOND_NS
+from sda_platform.units import DAY_NS, HOUR_NS, SECOND_NS
 
 WAY_TO_ALERTS: Final = (
     (RAW_RECORDS, OBSERVATIONS),
@@ -63,15 +65,17 @@ def lake_facts(
     wall_s: float,
     rules: VitalsSettings | None = None,
     sensors: FusionResource | None = None,
+    closures: Sequence[Closure] = (),
     way: Sequence[tuple[Table, Table]] = WAY_TO_ALERTS,
 ) -> dict[str, Any]:
     """Return the fields of `Facts` that the lake and the landing zones give at ``wall_s`` (Unix seconds).
 
-    ``way``: tables and readers on the way to alerts. ``sensors``: where ground sensors are listed. A table or a
-    directory that cannot be read is among ``red_tables``, and leaves out what it would have given.
+    ``way``: tables and readers on the way to alerts. ``sensors``: where ground sensors are listed. ``closures``: when
+    they observe nothing. A table or a directory that cannot be read is among ``red_tables``, and leaves out what it
+    would have given.
     """
     now_ns = lake.clock.now_ns(round(wall_s * SECOND_NS))
-    heard = cache(partial(heard_by_now, lake, now_ns))
+    heard, listed = cache(partial(heard_by_now, lake, now_ns)), cache(partial(_network, sensors))
     readers: Mapping[str, Callable[[], Any]] = {
         "backlogs": lambda: {feed: backlog_of(LandingZone(landing_root, feed), wall_s) for feed in ZONES},
         "unconsumed_s": lambda: {
@@ -84,9 +88,11 @@ def lake_facts(
             heard(),
             found.get("backlogs", {}),
             now_ns,
+            sensors=listed(),
+            closures=closures,
             all_after_ns=round((rules or VitalsSettings()).silence_of_all_s * SECOND_NS),
         ),
-        "unlisted": lambda: list(_unlisted(heard(), sensors)) if sensors else [],
+        "unlisted": lambda: list(_unlisted(heard(), sensors, listed(), now_ns)) if sensors else [],
         "watermark": lambda: watermark_facts(lake),
         "stale_catalogue": lambda: _stale_catalogue(lake, now_ns),
         "stale_screening": lambda: _stale_screening(lake, now_ns),
@@ -112,13 +118,20 @@ def lake_facts(
     return {**found, "red_tables": [*found.get("red_tables", ()), *findings]}
 
 
-def _unlisted(heard: Mapping[str, int], sensors: FusionResource) -> Iterator[Finding]:
-    """Find sensors that report, and that the list lacks; a list that cannot be read is named with the settings."""
+def _network(sensors: FusionResource | None) -> SensorNetwork | None:
+    """Return the listed sensors; None where they cannot be read, which is named with the settings."""
     try:
-        network = sensors.network()
+        return sensors.network() if sensors else None
     except ListingError:
-        return
-    for name in unlisted(heard_sources(heard), network):
+        return None
+
+
+def _unlisted(
+    heard: Mapping[str, int], sensors: FusionResource, listed: SensorNetwork | None, now_ns: int
+) -> Iterator[Finding]:
+    """Find sensors that have reported within a day, and that the list lacks."""
+    lately = {name for name, at in heard_sources(heard).items() if now_ns - at < DAY_NS}
+    for name in unlisted(lately, listed) if listed is not None else ():
         yield Finding(name, sensors.why_not_used(name))
 
 

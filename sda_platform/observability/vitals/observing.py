@@ -12,6 +12,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.delivery.breaker import guarded
 from sda_platform.delivery.configured import subscriber_of
 from sda_platform.delivery.subscriber import Subscriber
+from sda_platform.formats.closures import usable_closures
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.ground.replica_check import read_problems
 from sda_platform.lake.errors import LakeError
@@ -53,6 +54,7 @@ def observe(
         wall_s=now_s,
         rules=settings.vitals,
         sensors=FusionResource(**settings.fusion.model_dump()),
+        closures=usable_closures(settings.scheduling.closure_file),
     )
     try:
         delivery = delivery_facts(lake, instance, found["now_ns"], partial(_subscriber, settings))

@@ -20,7 +20,7 @@ NO_HOME_NEEDED = {"alert evidence-key", "alert verify-evidence", "catalog site-k
                   "ground commander-key", "ground leases", "ground station", "ground uplink", "ground fleet admit",
                   "ground fleet remove", "ground fleet report", "ground state replicas", "ground state put",
                   "ground state get",
-                  "ground state promote", "lake restore", "restore", "sensor add", "user"}  # fmt: skip
+                  "ground state promote", "lake restore", "restore", "sensor add", "sensor close", "user"}  # fmt: skip
 """Commands that begin a home, or answer without one."""
 NO_HOME_READ = {
     "alert evidence-key",
@@ -43,7 +43,9 @@ VALUES = {
     "start": "2024-11-01",
     "table": "tracks",
     "to": "tle",
+    "source_id": "radar-1",
     "station": "a",
+    "until": "+3d",
     "url": "http://127.0.0.1:9",
 }
 

@@ -1,4 +1,4 @@
-"""`sda sensor add`: list and source together, again after an interruption, and nothing where either is refused."""
+"""`sda sensor add` and `close`: whole after an interruption, and nothing where something is refused."""
 
 from pathlib import Path
 
@@ -7,7 +7,9 @@ from click.testing import CliRunner, Result
 
 from sda_platform.cli.main import main
 from sda_platform.edge.config import load_config
+from sda_platform.formats.closures import listed_closures
 from sda_platform.orbits.sensing.sensors import sensor_network
+from sda_platform.units import HOUR_NS
 
 SITE = ("latitude_deg=28.3", "longitude_deg=-16.5", "altitude_m=2390")
 SOURCES = '# of the night shift\n[sources.radar-90]   # north\nkind = "radar"\nbind = "127.0.0.1:7009"\n'
@@ -54,3 +56,36 @@ def test_a_list_that_is_a_link_stays_one(tmp_path: Path) -> None:
     (home / "sensors.csv").symlink_to(shared)
     assert add(home, "radar-32").exit_code == 0
     assert (home / "sensors.csv").is_symlink() and "radar-32" in sensor_network(shared)
+
+
+def close(home: Path, name: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), "sensor", "close", name, *arguments])
+
+
+def test_closures_are_added_to_those_that_people_wrote(tmp_path: Path) -> None:
+    (tmp_path / "closures.csv").write_text("source_id,start,end,reason\nradar-2,2026-01-01,2026-01-02,x", "utf-8-sig")
+    first = ("--start", "2026-05-01T12:00Z", "--until", "2026-05-03", "--reason", "=clouds, and wind")
+    assert close(tmp_path, "radar-1", *first).exit_code == 0
+    assert close(tmp_path, "radar-1", "--until", "+3d").exit_code == 0
+    mine, _, theirs = listed_closures(str(tmp_path / "closures.csv"))
+    assert (mine.end_ns - mine.start_ns, theirs.source_id) == (36 * HOUR_NS, "radar-2")
+    assert mine.reason.endswith("=clouds, and wind") and mine.reason[0] != "="
+    twice = close(tmp_path, "radar-1", *first)
+    assert (twice.exit_code, "is closed already, from 2026-05-01T12:00:00Z" in twice.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("radar-77", "--until", "+3d"), "'radar-77' is no sensor"),
+        (("radar-1", "--until", "-1h"), "'-1h' is not after the start"),
+        (("radar-1", "--until", "soon"), "is no ISO 8601 instant"),
+        (("radar-1", "--until", "+1h", "--reason", "two\nlines"), "a reason is one line of text"),
+    ],
+)
+def test_a_closure_that_cannot_be_is_refused_and_nothing_is_written(
+    tmp_path: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    answer = close(tmp_path, *arguments)
+    assert (answer.exit_code, reason in answer.stderr) == (2, True), answer.output
+    assert not [*tmp_path.iterdir()]

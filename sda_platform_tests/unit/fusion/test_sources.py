@@ -1,13 +1,15 @@
 """Who reports, how late, and who has fallen silent (DP3-I2, I3, O2, G3, E20)."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from sda_platform.clock import MissionClock
+from sda_platform.formats.closures import Closure, closed_upto
 from sda_platform.fusion.checks import check_earth_orientation, check_open_state, check_silent_sensors
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals, lags_ms, silences, source_watermarks
@@ -16,10 +18,12 @@ from sda_platform.fusion.watermarks import PIPELINE, advance
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableWindow
+from sda_platform.observability.sensor_states import sensor_states
 from sda_platform.observability.vitals.evaluation import evaluate
 from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.lake_facts import lake_facts
 from sda_platform.orbits.earth_parameters import published_span_ns
+from sda_platform.orbits.sensing.sensors import shipped_list
 from sda_platform.setting_sections import GrowthSettings, VitalsSettings
 from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at, no_engine
@@ -88,6 +92,23 @@ def test_a_sensor_that_falls_silent_is_named__E20(name: str, dead_from_s: float)
     assert [each.source for each in silences(marks, after(dead_from_s + 1))] == [name]
 
 
+def test_a_closed_sensor_is_not_silent_and_counts_anew_when_it_opens() -> None:
+    marks = followed((ALL, 3.0), ({name: 5000.0 for name in ALL if name != "radar-2"}, 5001.0))
+    closures = [Closure("radar-2", after(900), after(2000), "storm"), Closure("radar-2", after(1500), after(3000), "")]
+
+    def silent(at_s: float) -> list[str]:
+        return [each.source for each in silences(marks, after(at_s), excused_upto=closed_upto(closures, after(at_s)))]
+
+    assert [silent(at) for at in (899, 900, 2500, 3599, 3602)] == [["radar-2"], [], [], [], ["radar-2"]]
+
+
+def test_closed_sensors_are_left_out_of_the_silence_of_all() -> None:
+    marks = followed((ALL, 3.0))
+    excused = closed_upto([Closure("radar-2", after(0), after(9000), "")], after(100))
+    (found,) = silences(marks, after(100), excused_upto=excused, all_after_ns=40 * SECOND_NS)
+    assert found.source == "every source of isl, radar"
+
+
 def test_a_clock_that_runs_ahead_keeps_no_source_alive() -> None:
     marks = followed((ALL, 3.0), ({"radar-1": 9e6}, 4.0), ({"isl-44713": 700.0}, 701.0))
     assert [each.source for each in silences(marks, after(701))] == ["radar-1", "radar-2"]
@@ -125,6 +146,35 @@ def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Pa
     (vital,) = [each for each in evaluate(Facts(**lived), VitalsSettings()) if each.vital == "sources_report"]
     assert [fault.subject for fault in vital.faults] == ["optical", "every source of isl, radar"]
     assert vital.side == "sources"
+
+
+def test_a_closure_and_the_list_end_the_silence_of_a_sensor_wherever_it_is_judged(lake: Lake, tmp_path: Path) -> None:
+    """Once tried and then taken out of the list, or closed: no fault; what reports unlisted is one for a day."""
+    landing, closure = str(tmp_path / "landing"), Closure("radar-1", after(500), after(9000), "antenna lifted")
+
+    apart = VitalsSettings(silence_of_all_s=1e9)
+
+    def judged(at_s: float, *listed: str, closures: Sequence[Closure] = ()) -> list[list[str]]:
+        header, *lines = shipped_list().splitlines()
+        path = tmp_path / "sensors.csv"
+        path.write_text("\n".join([header, *(line for line in lines if line.startswith(listed))]))
+        fusion, store = FusionResource(sensors=str(path)), later(lake, at_s)
+        arguments: dict[str, Any] = {"sensors": fusion, "closures": closures, "wall_s": time.time(), "rules": apart}
+        facts = lake_facts(store, landing, GrowthSettings(), orphan_grace_s=0.0, **arguments)
+        check = check_silent_sensors(store, {}, fusion.network(), closures).metadata["sources"].value
+        silent = [
+            [each.source for each in facts["silences"]],
+            [text.split(" ")[0] for text in check],  # type: ignore[union-attr]
+            [each.source_id for each in sensor_states(store, landing, fusion.network(), closures) if each.silence],
+            [each.subject for each in facts["unlisted"]],
+        ]
+        return [[name for name in names if name == "radar-1"] for names in silent]
+
+    assert judged(700, "radar-1,", "radar-3,") == [["radar-1"]] * 3 + [[]]
+    assert judged(700, "radar-1,", "radar-3,", closures=[closure]) == [[]] * 4
+    assert judged(9601, "radar-1,", closures=[closure]) == [["radar-1"]] * 3 + [[]]
+    assert judged(700, "radar-3,") == [[]] * 3 + [["radar-1"]]
+    assert judged(90_000, "radar-3,") == [[]] * 4
 
 
 def test_records_that_wait_to_be_decoded_are_no_silence(lake: Lake, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_trial_table_is_served_only_by_the_job_that_it_declares() -> None:
 def test_a_new_table_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is that of the guide, so the guide is true, also where somebody has followed it already."""
     (text,) = re.findall(
-        r"sda_platform/own_tables`, the file `sensor_days\.py`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL
+        r"sda_platform/own_tables`, a module `sensor_days`:\n\n```python\n(.*?)```", GUIDE.read_text(), re.DOTALL
     )
     (tmp_path / "trial_days.py").write_text(text.replace("sensor_days", "trial_days"))
     monkeypatch.setattr(own_tables, "__path__", [*own_tables.__path__, str(tmp_path)])

@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test test-containers soak audit check lint types layers definitions docs derived screenshots coverage format lock sbom release clean
+.PHONY: help setup setup-test demo rehearse up test test-containers soak audit check lint types layers definitions docs derived screenshots coverage format lock sbom release clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,6 +17,14 @@ setup-test: setup  ## also a browser and a Postgres server, which tests use
 
 demo: setup  ## a day of real orbits, from frames to alerts; ONCE=1 exits when they are delivered
 	@$(BIN)/sda demo $(if $(ONCE),--once)
+
+rehearse: setup  ## what this release computes differently from the one that made the newest backup in BACKUPS; SINCE=2026-05-01 or all instead of yesterday
+	@test -d "$(BACKUPS)" || { echo "make rehearse needs BACKUPS=DIRECTORY, in which 'sda backup' keeps backups" >&2; exit 2; }
+	@rm -rf build/rehearsal
+	@unset SDA_HOME SDA_LAKE SDA_LANDING SDA_SUBSCRIBER; set -e; \
+	    $(BIN)/sda --home build/rehearsal restore "$(BACKUPS)"; \
+	    $(BIN)/sda --home build/rehearsal lake replay all --since $(or $(SINCE),yesterday); \
+	    rm -rf build/rehearsal
 
 up: setup  ## the platform without demo data
 	@$(BIN)/sda up

@@ -34,6 +34,7 @@ POSTGRES_SCHEME = "postgresql+psycopg2://"
 _POSTGRES = {"module": "sda_platform.runtime.postgres_storage", "class": "PostgresStorage"}
 _SOCKET_PATH_BYTES = 107
 _WORKSPACE = "workspace.yaml"
+_RUN_LOGS = {"module": "sda_platform.runtime.run_logs", "class": "RunLogs"}
 _SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStorage"}
 
 
@@ -156,13 +157,15 @@ def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Pat
         if postgres
         else {**_SQLITE, "config": {"base_dir": str(instance.absolute())}}
     )
-    storage = json.dumps({"storage": {"custom": custom}})[1:-1]
-    replace_content(instance / "dagster.yaml", f"{_instance_file().read_text()}\n{storage}\n")
+    outputs = {**_RUN_LOGS, "config": {"base_dir": str(instance.absolute() / "storage")}}
+    own = {"storage": {"custom": custom}, "compute_logs": outputs}
+    lines = [_instance_file().read_text(), *(f"{name}: {json.dumps(value)}" for name, value in own.items()), ""]
+    replace_content(instance / "dagster.yaml", "\n".join(lines))  # JSON is YAML
     host, _, port = code_server.rpartition(":")
     place = {"socket": port} if host == "unix" else {"host": host, "port": int(port)}
     server = {**place, "location_name": "sda_platform"}
     workspace = instance / _WORKSPACE
-    replace_content(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
+    replace_content(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")
     return workspace
 
 

@@ -10,6 +10,7 @@ def load() -> None:
     import sgp4.api  # noqa: F401
 
     import sda_platform.definitions
+    import sda_platform.runtime.run_logs
     import sda_platform.runtime.sqlite_storage  # noqa: F401 - with SQLAlchemy, which Dagster imports for any storage
     from sda_platform.code_version import code_version
     from sda_platform.orbits.kernels import compile_all

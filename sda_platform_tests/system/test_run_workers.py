@@ -35,6 +35,7 @@ def labour() -> None:
 CONFIGURATION = """
 telemetry: {enabled: false}
 run_launcher: {module: sda_platform.runtime.run_launcher, class: ForkingRunLauncher}
+compute_logs: {module: sda_platform.runtime.run_logs, class: RunLogs, config: {base_dir: OUTPUTS}}
 """
 
 
@@ -80,7 +81,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     (directory / "labour_code.py").write_text(CODE)
     home = directory / "dagster"
     home.mkdir()
-    (home / "dagster.yaml").write_text(CONFIGURATION)
+    (home / "dagster.yaml").write_text(CONFIGURATION.replace("OUTPUTS", str(directory / "outputs")))
     sys.path.insert(0, str(directory))
     found = Host(home, directory)
     yield found

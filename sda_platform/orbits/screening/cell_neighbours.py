@@ -6,6 +6,7 @@ number of pairs.
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 from sda_platform.orbits.screening.cell_list import (
@@ -22,50 +23,46 @@ from sda_platform.orbits.screening.cell_list import (
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def near_in_list(points: Any, cells: Any, begins: Any, farthest_km: Any, near: Any) -> Any:
-    """Find the near pairs of one list, each once.
+def near_by_cell(
+    targets: Any, points: Any, cells: Any, begins: Any, first_line: Any, farthest_km: Any, ranges: Any, near: Any
+) -> Any:
+    """Find the near pairs of a target and a point. ``cells`` are the points', ``begins`` the targets'.
 
-    The number of lines is a constant here and in `near_between_lists`, so that the compiler unrolls the loop over them.
+    ``first_line`` is 0, or `OWN_LINE` where both are the same list: each pair is found once. ``ranges`` has room for
+    those of `ranges_for`.
     """
-    most, count, square = _most_compared(cells, begins, OWN_LINE), 0, farthest_km * farthest_km
+    number, most = _ranges_to_compare(cells, begins, first_line, ranges)
+    count, square = 0, farthest_km * farthest_km
     if most > len(near):
         near = enlarged(near, most)
-    for place in range(len(points)):
-        if cells[place] == NOWHERE:
-            break
-        for line in range(OWN_LINE, len(LINES)):
-            begin, end = range_around((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
-            begin = max(begin, place + 1) if line == OWN_LINE else begin
-            count = _with_near(points, begin, end, points, place, square, near, count)
-    return _near_across_the_end(points, points, cells, begins, OWN_LINE, square, near, count)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def near_between_lists(targets: Any, points: Any, cells: Any, begins: Any, farthest_km: Any, near: Any) -> Any:
-    """Find the near pairs of a target and a point. ``cells`` are the points', ``begins`` the targets'."""
-    most, count, square = _most_compared(cells, begins, 0), 0, farthest_km * farthest_km
-    if most > len(near):
-        near = enlarged(near, most)
-    for place in range(len(points)):
-        if cells[place] == NOWHERE:
-            break
-        for line in range(len(LINES)):
-            begin, end = range_around((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
-            count = _with_near(targets, begin, end, points, place, square, near, count)
-    return _near_across_the_end(targets, points, cells, begins, 0, square, near, count)
+    for each in range(number):
+        count = _with_near(targets, ranges[each, 1], ranges[each, 2], points, ranges[each, 0], square, near, count)
+    return _near_across_the_end(targets, points, cells, begins, first_line, square, near, count)
 
 
 @njit(cache=True, nogil=True)
-def _most_compared(cells: Any, begins: Any, first_line: Any) -> Any:
-    """Return how many comparisons a search makes at most: room for all is made before its loops."""
-    most = 0
-    for cell in cells:
-        if cell == NOWHERE:
+def ranges_for(number: Any) -> Any:
+    """Return room for the ranges that `near_by_cell` looks at for a ``number`` of points."""
+    return np.empty((number * len(LINES) + 1, 3), np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _ranges_to_compare(cells: Any, begins: Any, first_line: Any, ranges: Any) -> Any:
+    """Write each point with a range of targets, as far as that is not empty; returns their number and that of targets.
+
+    Half of the ranges are empty, by chance: apart from the comparisons, none of them costs a wrong guess of a branch.
+    """
+    number, most = 0, 0
+    for place in range(len(cells)):
+        if cells[place] == NOWHERE:
             break
         for line in range(first_line, len(LINES)):
-            begin, end = range_around((cell + LINES[line]) & (CELLS - 1), 1, begins)
-            most += end - begin
-    return most
+            begin, end = range_around((cells[place] + LINES[line]) & (CELLS - 1), 1, begins)
+            begin = max(begin, place + 1) if first_line == OWN_LINE and line == OWN_LINE else begin
+            ranges[number, 0], ranges[number, 1], ranges[number, 2] = place, begin, end
+            number += end > begin
+            most += max(end - begin, 0)
+    return number, most
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -103,7 +100,7 @@ def _with_near(targets: Any, begin: Any, end: Any, points: Any, place: Any, squa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def near_far_objects(targets: Any, points: Any, cells: Any, begins: Any, span: Any, far_km: Any, near: Any) -> Any:
-    """Find the near pairs of a target and a point that looks ``span`` cells far. Arguments as `near_between_lists`."""
+    """Find the near pairs of a target and a point that looks ``span`` cells far. Arguments as `near_by_cell`."""
     count, square = 0, far_km * far_km
     for place in range(len(points)):
         if cells[place] == NOWHERE:

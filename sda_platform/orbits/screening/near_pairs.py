@@ -26,10 +26,11 @@ from sda_platform.orbits.screening.cell_list import (
     sample,
 )
 from sda_platform.orbits.screening.cell_neighbours import (
-    near_between_lists,
+    OWN_LINE,
+    near_by_cell,
     near_by_comparing_all,
     near_far_objects,
-    near_in_list,
+    ranges_for,
 )
 
 SLACK_KM = 0.05
@@ -121,6 +122,7 @@ def _search_one(
     points, point_cells, rows = empty_places(number)
     far_points, far_cells, far_rows = empty_places(len(far))
     far_rows[:] = far
+    ranges = ranges_for(number)
     near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
     for step in range(len(position_basis)):
         sample(ends, position_basis[step], velocity_basis[step], cells_per_km, sampled, cells)
@@ -130,7 +132,7 @@ def _search_one(
             far_cells[place] = cells[row]
             cells[row] = NOWHERE
         place_by_cell(sampled, room_km, cells, begins, points, point_cells, rows)
-        near, found = near_in_list(points, point_cells, begins, width_km, near)
+        near, found = near_by_cell(points, points, point_cells, begins, OWN_LINE, width_km, ranges, near)
         pairs, count = _passing(near, found, points, rows, points, rows, near_km, half_step_s, step, pairs, count)
         near, found = near_far_objects(points, far_points, far_cells, begins, span, far_km, near)
         pairs, count = _passing(
@@ -167,7 +169,7 @@ def _search_two(
     targets, target_cells, target_rows = empty_places(primaries.shape[2])
     points, point_cells, point_rows = empty_places(secondaries.shape[2])
     near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
-    few = len(targets) <= _FEW
+    ranges, few = ranges_for(len(points)), len(targets) <= _FEW
     for step in range(len(position_basis)):
         position, velocity = position_basis[step], velocity_basis[step]
         sample(secondaries, position, velocity, cells_per_km, sampled, cells)
@@ -180,7 +182,7 @@ def _search_two(
             place_by_cell(sampled, secondary_room_km, cells[: len(points)], begins, points, point_cells, point_rows)
             sample(primaries, position, velocity, cells_per_km, sampled, cells)
             place_by_cell(sampled, primary_room_km, cells[: len(targets)], begins, targets, target_cells, target_rows)
-            near, found = near_between_lists(targets, points, point_cells, begins, farthest_km, near)
+            near, found = near_by_cell(targets, points, point_cells, begins, 0, farthest_km, ranges, near)
         first = count
         pairs, count = _passing(
             near, found, targets, target_rows, points, point_rows, near_km, half_step_s, step, pairs, count

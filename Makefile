@@ -19,7 +19,7 @@ demo: setup  ## a day of real orbits, from frames to alerts; ONCE=1 exits when t
 	@$(BIN)/sda demo $(if $(ONCE),--once)
 
 rehearse: setup  ## what this release computes differently from the one that made the newest backup in BACKUPS; SINCE=2026-05-01 or all instead of yesterday
-	@test -d "$(BACKUPS)" || { echo "make rehearse needs BACKUPS=DIRECTORY, in which 'sda backup' keeps backups" >&2; exit 2; }
+	@test -d "$(BACKUPS)" || { echo "make rehearse needs BACKUPS=DIRECTORY, where backups are" >&2; exit 2; }
 	@rm -rf build/rehearsal
 	@unset SDA_HOME SDA_LAKE SDA_LANDING SDA_SUBSCRIBER; set -e; \
 	    $(BIN)/sda --home build/rehearsal restore "$(BACKUPS)"; \

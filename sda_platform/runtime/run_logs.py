@@ -1,7 +1,7 @@
 """What a run prints, kept in files for the UI, without a process beside the run.
 
-Dagster follows each of the two files by a `tail`, which repeats it where the worker's own output goes, and each `tail`
-by a Python process that ends it. These are four processes at the start of every run, and one that is killed in between
+Dagster follows each of the two files by a `tail`, which repeats it where the worker's own output goes. A Python process
+beside each `tail` ends it. These are four processes at the start of every run, and one that is killed in between
 leaves a `tail` for ever.
 """
 

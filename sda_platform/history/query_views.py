@@ -1,8 +1,8 @@
 """Views for people's SQL: what is asked most often, with timestamps, and with one name for an id in all of them.
 
-One text serves DuckDB and Spark. In it ``TIME(x)`` is the timestamp of nanoseconds since 1970, ``NOW_NS`` the mission
-time, and ``active.TABLE`` the rows of a correction log that hold. In Spark, whose temporary views are in no schema,
-``.`` becomes ``_``.
+One text serves DuckDB and Spark. In it ``TIME(x)`` is the timestamp of nanoseconds since 1970, and ``NOW_NS`` the
+mission time. ``EACH(x)`` is a row for each element of a list, ``active.TABLE`` the rows of a correction log that hold.
+In Spark, whose temporary views are in no schema, ``.`` becomes ``_``.
 """
 
 import re
@@ -15,16 +15,20 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
 )
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.acknowledgements import ACKNOWLEDGE
 from sda_platform.formats.markings import MARKS
 from sda_platform.fusion.sources import ORBITING
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.table import Table
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.units import DAY_NS
 
 SCHEMAS: Final = ("active", "fleet", "sensors")
 _TIME: Final = re.compile(r"TIME\(([\w.]+)\)")
+_EACH: Final = "EACH("
 _QUALIFIED: Final = re.compile(rf"\b({'|'.join(SCHEMAS)})\.(\w+)")
 
 
@@ -50,11 +54,12 @@ class QueryView:
 
     def in_duckdb(self, now_ns: int) -> str:
         """Return the SELECT in DuckDB's SQL, at the mission time ``now_ns``."""
-        return _TIME.sub(r"make_timestamp(\1 // 1000)", self._text(now_ns))
+        return _TIME.sub(r"make_timestamp(\1 // 1000)", self._text(now_ns)).replace(_EACH, "unnest(")
 
     def in_spark(self, now_ns: int) -> str:
         """Return the SELECT in Spark's SQL, at the mission time ``now_ns``."""
-        return _QUALIFIED.sub(r"\1_\2", _TIME.sub(r"timestamp_micros(\1 DIV 1000)", self._text(now_ns)))
+        text = _TIME.sub(r"timestamp_micros(\1 DIV 1000)", self._text(now_ns)).replace(_EACH, "explode(")
+        return _QUALIFIED.sub(r"\1_\2", text)
 
     def _text(self, now_ns: int) -> str:
         columns = ", ".join(f"{expression} AS {name}" for name, expression, _ in self.columns)
@@ -149,7 +154,35 @@ SILENCE: Final = QueryView(
     "WHERE place = 1 OR received_ns - heard_ns <= limit_ns) s WHERE coalesce(s.next_ns, NOW_NS) - s.heard_ns > "
     "s.limit_ns",
 )
-QUERY_VIEWS: Final = (ACTIVE_ALERTS, FLEET_EVENTS, SILENCE)
+_USED: Final = (
+    "CASE WHEN f.norad_id IS NOT NULL THEN 'fit' WHEN p.norad_id IS NOT NULL THEN 'provisional orbit' WHEN "
+    "l.record_number IS NOT NULL THEN 'late' WHEN o.sensor_time_ns >= n.newest_ns THEN 'not yet' ELSE 'no' END"
+)
+_USES: Final = (
+    "fit: in the window fit of an object; provisional orbit: in that of an unknown one; late: its window was closed; "
+    "not yet: no later window is fitted; no"
+)
+USAGE: Final = QueryView(
+    "sensors",
+    "usage",
+    "What became of each observation.",
+    (OBSERVATIONS, FUSED_TRACKS, PROVISIONAL_ELEMENTS, DEAD_LETTERS),
+    (
+        ("source_id", "o.source_id", "sensor"),
+        ("measured", "TIME(o.sensor_time_ns)", "time of the measurement, UTC"),
+        ("received", "TIME(o.received_time_ns)", "time of the reception, UTC"),
+        ("used", _USED, f"{_USES}: [why](../how-to/add-a-sensor.md#4-check-it)"),
+        ("norad_id", "coalesce(f.norad_id, p.norad_id)", "the object"),
+        ("observation_id", "o.observation_id", "the observation"),
+    ),
+    "observations o LEFT JOIN (SELECT norad_id, EACH(observation_ids) AS observation_id FROM active.fused_tracks) f ON "
+    "f.observation_id = o.observation_id LEFT JOIN (SELECT max(norad_id) AS norad_id, observation_id FROM (SELECT "
+    "norad_id, EACH(observation_ids) AS observation_id FROM provisional_elements) e GROUP BY observation_id) p ON "
+    "p.observation_id = o.observation_id LEFT JOIN (SELECT DISTINCT segment_sha256, record_number FROM dead_letters "
+    "WHERE error_kind = 'late_observation') l ON l.segment_sha256 = o.segment_sha256 AND l.record_number = "
+    "o.record_number CROSS JOIN (SELECT coalesce(max(window_start_ns), 0) AS newest_ns FROM fused_tracks) n",
+)
+QUERY_VIEWS: Final = (ACTIVE_ALERTS, FLEET_EVENTS, SILENCE, USAGE)
 
 
 def views_in(words: set[str], known: Mapping[str, object]) -> list[QueryView]:

@@ -53,7 +53,7 @@ def query(
 
     As of an alert, the tables are those that its decision read, as it read them. Correction logs hold inserts and
     retracts; schema `active` has the rows that hold: SELECT * FROM active.conjunction_alerts. Views with timestamps are
-    active.alerts, fleet.events and sensors.silence.
+    active.alerts, fleet.events, sensors.silence and sensors.usage.
     """
     from sda_platform.cli.lake.past import show_result
     from sda_platform.history.moments import vector_of

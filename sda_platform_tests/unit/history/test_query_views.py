@@ -9,11 +9,14 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.sources import silences
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.history.moments import vector_of
 from sda_platform.history.pinned_view import PinnedView
 from sda_platform.history.query_views import QUERY_VIEWS
 from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.units import SECOND_NS
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -53,6 +56,8 @@ def view(tmp_path: Path) -> PinnedView:
             for name, s in seen
         ],
     )
+    for table in (FUSED_TRACKS, PROVISIONAL_ELEMENTS, DEAD_LETTERS):
+        commit(lake, table)
     return PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "now"))
 
 
@@ -120,6 +125,39 @@ def test_a_link_that_was_away_and_caught_up_was_silent_as_the_vital_rang(tmp_pat
         assert rings == any(since + 600 < at_s < end for since, end in ends), at_s
 
 
+def test_each_observation_is_listed_once_with_what_became_of_it(tmp_path: Path) -> None:
+    """A fit that was withdrawn uses nothing; what was late and fitted again is used; an unknown object has an orbit."""
+    lake = lake_at(tmp_path, now_ns=after(1800))
+    names = ("fitted", "withdrawn", "late", "late again", "unknown", "nothing", "new")
+    rows = [
+        {"observation_id": name, "source_id": "radar-1", "segment_sha256": "s", "record_number": number,
+         "sensor_time_ns": after(95 if name == "new" else 10 * number)}
+        for number, name in enumerate(names)
+    ]  # fmt: skip
+    commit(lake, OBSERVATIONS, rows)
+
+    def fit(fit_id: str, op: str, start_s: float, *used: str) -> dict[str, Any]:
+        facts = {"norad_id": 7, "window_start_ns": after(start_s), "observation_ids": used, "sequence": 0}
+        return {"fit_id": fit_id, "op": op, **facts}
+
+    whole, gone = fit("a", "insert", 90, "fitted", "late again"), fit("b", "insert", 0, "withdrawn")
+    commit(lake, FUSED_TRACKS, [whole, gone, {**gone, "op": "retract"}])
+    orbits = [{"norad_id": 80_000, "epoch_time_ns": after(s), "observation_ids": ["unknown"]} for s in (40, 60)]
+    commit(lake, PROVISIONAL_ELEMENTS, orbits)
+    late = {"segment_sha256": "s", "error_kind": "late_observation"}
+    letters = [{**late, "record_number": names.index(name)} for name in ("late", "late again")]
+    commit(lake, DEAD_LETTERS, [*letters, {**letters[0], "stage": "again"}])
+    view = PinnedView(lake, TABLES_BY_NAME, vector_of(lake, TABLES_BY_NAME, "now"))
+    found = view.rows(
+        "SELECT observation_id, used, norad_id FROM sensors.usage WHERE source_id = 'radar-1'"
+    ).to_pylist()
+    assert {row["observation_id"]: (row["used"], row["norad_id"]) for row in found} == {
+        "fitted": ("fit", 7), "withdrawn": ("no", None), "late": ("late", None), "late again": ("fit", 7),
+        "unknown": ("provisional orbit", 80_000), "nothing": ("no", None), "new": ("not yet", None),
+    }  # fmt: skip
+    assert len(found) == len(names)
+
+
 def test_the_present_in_sql_is_the_mission_time_or_that_of_a_past_moment(view: PinnedView) -> None:
     lake = view._lake
     row = view.rows("SELECT now() AS a, current_timestamp AS b, today() AS c, age(TIMESTAMP '2024-10-31') AS d")
@@ -135,5 +173,5 @@ def test_each_view_has_its_documented_columns_in_both_dialects(view: PinnedView,
     columns = view.rows(f"SELECT * FROM {each.schema}.{each.name}").schema.names
     assert columns == [name for name, _, meaning in each.columns if meaning]
     texts = each.in_duckdb(START_NS), each.in_spark(START_NS)
-    assert "TIME(" not in "".join(texts) and "NOW_NS" not in "".join(texts)
+    assert not any(word in "".join(texts) for word in ("TIME(", "EACH(")) and "NOW_NS" not in "".join(texts)
     assert "active." not in texts[1]

@@ -38,4 +38,4 @@ class RunLogs(LocalComputeLogManager):
             ensure_file(path)
         with redirect_to_file(sys.stdout, out), redirect_to_file(sys.stderr, errors):
             yield CapturedLogContext(log_key)
-        touch_file(self.complete_artifact_path(log_key))
+        touch_file(self.complete_artifact_path(log_key))  # type: ignore[no-untyped-call]

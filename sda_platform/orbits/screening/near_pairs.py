@@ -17,6 +17,7 @@ from numba import njit
 from sda_platform.arrays import FloatArray, IntArray
 from sda_platform.orbits.screening.cell_list import (
     NOWHERE,
+    OWN_LINE,
     ROUNDING,
     empty_places,
     enlarged,
@@ -26,7 +27,6 @@ from sda_platform.orbits.screening.cell_list import (
     sample,
 )
 from sda_platform.orbits.screening.cell_neighbours import (
-    OWN_LINE,
     near_by_cell,
     near_by_comparing_all,
     near_far_objects,

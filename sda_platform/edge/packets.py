@@ -5,11 +5,16 @@ allocated depends on the batch, never on a frame. Duplicates are recognised acro
 reconnects sends again. The memory of keys is two generations of a table of fixed size. When the younger is half full
 the older is cleared, so that a key is kept for at least ``remembered`` later frames.
 
+Places and marks of frames are hashed with secret factors of the process. Else a sender could compute frames that all
+take one place, which costs seconds a batch, or one that passes for a duplicate of another. Two frames have one mark by
+chance, in one of 2^31 pairs, whatever they hold (multilinear hashing: Lemire and Kaser, doi:10.1093/comjnl/bxt070).
+
 A satellite that restarts counts from the beginning. Frames of one sequence whose times are more than `EPOCH_MS` apart
 are therefore of two epochs of the counter, and both are new. No computer restarts in less, and no two receivers of one
 frame state times so far apart.
 """
 
+import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,11 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sda_platform.edge.frames import Frames, load_u32, load_u64
-from sda_platform.edge.gaps import EPOCH_MS, SequenceGaps
+from sda_platform.edge.gaps import EPOCH_MS, SequenceGaps, mixed
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG, TELEMETRY_HEADER_BYTES
 
 MAX_BATCH: Final = 10_000
 _STRETCH_BITS: Final = 20  # of 2^20 ms: a frame in fifty is close to an edge
+_PLACE_FACTORS: Final = 6
+# Of the number of bytes, of each four bytes of the longest payload, and of bytes that are left.
+_FACTORS: Final = _PLACE_FACTORS + 2 + 2**16 // 4 + 8
 _EMERGENCY, _ROUTINE, _DUPLICATE, _CONFLICT, _INVALID, _URGENT_CONFLICT = range(6)
 
 
@@ -58,6 +66,7 @@ class PacketProcessor:
         slots = 1 << max(remembered * 2 - 1, 1).bit_length()
         self._young, self._old = _Generation(slots), _Generation(slots)
         self.remembered = remembered
+        self._factors = np.frombuffer(secrets.token_bytes(8 * _FACTORS), np.uint64)
         self._gaps = SequenceGaps()
         self.missing = self.late = 0
         self._verdicts = np.empty(MAX_BATCH, np.uint8)
@@ -75,7 +84,7 @@ class PacketProcessor:
         verdicts = self._verdicts[:count]
         self._young.count += _judge(
             frames.buffer, frames.starts, frames.lengths, verdicts, self._times_ms, self._satellites, self._sequences,
-            self._young.keys, self._old.keys,
+            self._young.keys, self._old.keys, self._factors,
         )  # fmt: skip
         new = np.flatnonzero(verdicts <= _ROUTINE)
         new = new[np.lexsort((self._sequences[new], self._satellites[new], self._times_ms[new]))]
@@ -87,7 +96,7 @@ class PacketProcessor:
     def forget(self, frames: Frames) -> None:
         """Judge these frames as new when they come again, because they were not kept."""
         for generation in (self._young, self._old):
-            _forget(frames.buffer, frames.starts, frames.lengths, generation.keys)
+            _forget(frames.buffer, frames.starts, frames.lengths, generation.keys, self._factors)
 
 
 class _Generation:
@@ -108,7 +117,7 @@ class _Generation:
 @numba.njit(cache=True, nogil=True)
 def _judge(
     buffer: Any, starts: Any, lengths: Any, verdicts: Any, times_ms: Any, satellites: Any, sequences: Any,
-    young: Any, old: Any,
+    young: Any, old: Any, factors: Any,
 ) -> Any:  # fmt: skip
     """Fill the (n,) columns; returns how many keys are new."""
     new, mask = 0, np.uint64(len(young) - 1)
@@ -124,11 +133,11 @@ def _judge(
         time_ms, sequence = load_u64(buffer, at), load_u64(buffer, at + 8)
         satellite = np.uint64(load_u32(buffer, at + 16))
         times_ms[row], sequences[row], satellites[row] = time_ms, sequence, satellite
-        mark = _mark(buffer, at, length)
-        found = _find(satellite, sequence, time_ms, old, mask)
+        mark = _mark(buffer, at, length, factors)
+        found = _find(satellite, sequence, time_ms, old, mask, factors)
         known, known_ms = old[found, 1], old[found, 2]
         if not known & np.uint64(1):
-            slot = _find(satellite, sequence, time_ms, young, mask)
+            slot = _find(satellite, sequence, time_ms, young, mask, factors)
             known, known_ms = young[slot, 1], young[slot, 2]
         is_known = (known & np.uint64(1)) != 0
         if is_known and known_ms == time_ms and (known & np.uint64(0xFFFFFFFF)) == mark:
@@ -146,7 +155,7 @@ def _judge(
 
 
 @numba.njit(cache=True, nogil=True)
-def _forget(buffer: Any, starts: Any, lengths: Any, keys: Any) -> None:
+def _forget(buffer: Any, starts: Any, lengths: Any, keys: Any, factors: Any) -> None:
     """Make the marks of these frames even: their slots stay in use, so that no later key is cut off."""
     mask = np.uint64(len(keys) - 1)
     for row in range(len(starts)):
@@ -154,35 +163,32 @@ def _forget(buffer: Any, starts: Any, lengths: Any, keys: Any) -> None:
         if length >= TELEMETRY_HEADER_BYTES:
             time_ms, sequence = load_u64(buffer, at), load_u64(buffer, at + 8)
             satellite = np.uint64(load_u32(buffer, at + 16))
-            slot = _find(satellite, sequence, time_ms, keys, mask)
-            if (keys[slot, 1] & np.uint64(0xFFFFFFFF)) == _mark(buffer, at, length):
+            slot = _find(satellite, sequence, time_ms, keys, mask, factors)
+            if (keys[slot, 1] & np.uint64(0xFFFFFFFF)) == _mark(buffer, at, length, factors):
                 keys[slot, 1] &= np.uint64(0xFFFFFFFFFFFFFFFE)
 
 
 @numba.njit(cache=True, nogil=True)
-def _mark(buffer: Any, at: Any, length: Any) -> Any:
+def _mark(buffer: Any, at: Any, length: Any, factors: Any) -> Any:
     """31 bits and an odd one of the payload and the emergency flag; the receiving station makes no other frame."""
-    factor = np.uint64(0xD6E8FEB86659FD93)
-    first = np.uint64(length) ^ (np.uint64(buffer[at + 23] & EMERGENCY_FLAG) << np.uint64(32))
-    second, third, fourth = factor, factor ^ first, first
+    flag = np.uint64(buffer[at + 23] & EMERGENCY_FLAG) << np.uint64(24)
+    factor = np.uint64(_PLACE_FACTORS + 2)
+    total = factors[_PLACE_FACTORS] + factors[_PLACE_FACTORS + 1] * (np.uint64(length) | flag)
     place, end = np.uint64(at + TELEMETRY_HEADER_BYTES), np.uint64(at + length)
-    while place + np.uint64(32) <= end:  # four sums, because each multiplication waits for the one before
-        first = _mixed(first ^ _load(buffer, place), factor)
-        second = _mixed(second ^ _load(buffer, place + np.uint64(8)), factor)
-        third = _mixed(third ^ _load(buffer, place + np.uint64(16)), factor)
-        fourth = _mixed(fourth ^ _load(buffer, place + np.uint64(24)), factor)
-        place += np.uint64(32)
+    while place + np.uint64(8) <= end:
+        total += _weighed(_load(buffer, place), factors, factor)
+        place, factor = place + np.uint64(8), factor + np.uint64(2)
     while place < end:
-        first = _mixed(first ^ np.uint64(buffer[place]), factor)
-        place += np.uint64(1)
-    mixed = _mixed(_mixed(_mixed(first ^ second, factor) ^ third, factor) ^ fourth, factor)
-    return (mixed >> np.uint64(32)) | np.uint64(1)
+        total += factors[factor] * np.uint64(buffer[place])
+        place, factor = place + np.uint64(1), factor + np.uint64(1)
+    return (total >> np.uint64(32)) | np.uint64(1)
 
 
 @numba.njit(cache=True, nogil=True)
-def _mixed(value: Any, factor: Any) -> Any:
-    value = value * factor
-    return value ^ (value >> np.uint64(32))
+def _weighed(value: Any, factors: Any, first: Any) -> Any:
+    """Both halves of 64 bits, each times its factor."""
+    low, high = value & np.uint64(0xFFFFFFFF), value >> np.uint64(32)
+    return factors[first] * low + factors[first + np.uint64(1)] * high
 
 
 @numba.njit(cache=True, nogil=True)
@@ -195,7 +201,7 @@ def _load(buffer: Any, at: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(satellite: Any, sequence: Any, time_ms: Any, keys: Any, mask: Any) -> Any:
+def _find(satellite: Any, sequence: Any, time_ms: Any, keys: Any, mask: Any, factors: Any) -> Any:
     """The slot of the key, or the free one that it would take; the table is never more than half full.
 
     A place follows from the time too, so that a counter that restarts for ever fills no part of the table. A key whose
@@ -204,15 +210,15 @@ def _find(satellite: Any, sequence: Any, time_ms: Any, keys: Any, mask: Any) -> 
     stretch, offset = time_ms >> np.uint64(_STRETCH_BITS), time_ms & np.uint64((1 << _STRETCH_BITS) - 1)
     if offset < np.uint64(EPOCH_MS) or offset >= np.uint64((1 << _STRETCH_BITS) - EPOCH_MS):
         near = stretch - np.uint64(1) if offset < np.uint64(EPOCH_MS) else stretch + np.uint64(1)
-        slot = _probe(satellite, sequence, time_ms, near, keys, mask)
+        slot = _probe(satellite, sequence, time_ms, near, keys, mask, factors)
         if keys[slot, 1] != 0:
             return slot
-    return _probe(satellite, sequence, time_ms, stretch, keys, mask)
+    return _probe(satellite, sequence, time_ms, stretch, keys, mask, factors)
 
 
 @numba.njit(cache=True, nogil=True)
-def _probe(satellite: Any, sequence: Any, time_ms: Any, stretch: Any, keys: Any, mask: Any) -> Any:
-    slot = _home(satellite, sequence, stretch, mask)
+def _probe(satellite: Any, sequence: Any, time_ms: Any, stretch: Any, keys: Any, mask: Any, factors: Any) -> Any:
+    slot = _home(satellite, sequence, stretch, mask, factors)
     while keys[slot, 1] != 0 and not (
         keys[slot, 0] == sequence
         and (keys[slot, 1] >> np.uint64(32)) == satellite
@@ -223,7 +229,6 @@ def _probe(satellite: Any, sequence: Any, time_ms: Any, stretch: Any, keys: Any,
 
 
 @numba.njit(cache=True, nogil=True)
-def _home(satellite: Any, sequence: Any, stretch: Any, mask: Any) -> Any:
-    mixed = (sequence ^ (satellite << np.uint64(40)) ^ (stretch << np.uint64(20))) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return (mixed >> np.uint64(32)) & mask
+def _home(satellite: Any, sequence: Any, stretch: Any, mask: Any, factors: Any) -> Any:
+    total = factors[0] + _weighed(sequence, factors, np.uint64(1)) + _weighed(stretch, factors, np.uint64(3))
+    return mixed(total + factors[5] * satellite) & mask

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from sda_platform.formats.angle_references import ANGLE_REFERENCES
-from sda_platform.formats.column_times import TIME_FORMATS
+from sda_platform.formats.column_times import TIME_FORMATS, is_pattern
 from sda_platform.formats.column_values import is_unit_of
 from sda_platform.formats.isl import CLOCK_KINDS
 from sda_platform.formats.time_systems import CONVERTED_TIME_SYSTEMS
@@ -63,7 +63,9 @@ _ALLOWED: Final = {
     "refraction": ANGLE_REFERENCES["angle_refraction"],
     "clock_quality": CLOCK_KINDS,
 }
-Column = str | Annotated[int, Field(ge=1)]
+# A mapping may come with a partner's file: it costs no more than its lines.
+_Word = Annotated[str, Field(max_length=200)]
+Column = _Word | Annotated[int, Field(ge=1, le=10_000)]
 
 
 class _Model(BaseModel):
@@ -74,8 +76,8 @@ class ColumnSource(_Model):
     """Where a value comes from: a column of the file, by name or number (from 1), or a constant."""
 
     column: Column | None = None
-    value: str | float | None = None
-    unit: str = ""
+    value: _Word | float | None = None
+    unit: _Word = ""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -94,8 +96,8 @@ Text = Annotated[ColumnSource, BeforeValidator(_as_table)]
 class TimeSource(_Model):
     """Where the time of an observation comes from; several columns are joined by a blank."""
 
-    column: Column | tuple[Column, ...]
-    format: str
+    column: Column | Annotated[tuple[Column, ...], Field(max_length=8)]
+    format: _Word
     system: Literal[CONVERTED_TIME_SYSTEMS] = "UTC"  # type: ignore[valid-type]
     refers_to: Literal["receive", "transmit", "object"] = "receive"
 
@@ -106,7 +108,7 @@ class TimeSource(_Model):
 
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
-        if self.format not in TIME_FORMATS and "%" not in self.format:
+        if self.format not in TIME_FORMATS and not is_pattern(self.format):
             raise ValueError(f"format is {self.format!r}, must be {', '.join(TIME_FORMATS)}, or a pattern with %")
         return self
 
@@ -114,14 +116,14 @@ class TimeSource(_Model):
 class ColumnMapping(_Model):
     """A mapping. ``mapping`` is the name of its file, which messages state; its other options are those of the TOML."""
 
-    mapping: str = ""
-    files: str = "*"
+    mapping: _Word = ""
+    files: _Word = "*"
     separator: str = Field(",", min_length=1)
     decimal: Literal[".", ","] = "."
     header: bool = True
     skip_lines: int = Field(0, ge=0, le=1000)
-    comment: str = ""
-    missing: tuple[str, ...] = ()
+    comment: _Word = ""
+    missing: Annotated[tuple[_Word, ...], Field(max_length=100)] = ()
     time: TimeSource
     sensor: Text
     object: Text = ColumnSource(value="UNKNOWN")

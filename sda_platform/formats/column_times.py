@@ -11,6 +11,8 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns, require_held
 
 _EXACT: Final = Context(prec=50)
+# Characters of a time: of more digits, arithmetic takes seconds.
+_LONGEST: Final = 100
 _DAY_NS: Final = Decimal(86_400_000_000_000)
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # Year of four digits or two, day of the year with its fraction: 2024-306.5, 2024 306.5, 2024306.5, 24306.5.
@@ -63,12 +65,24 @@ def time_ns_of(text: str, form: str) -> int:
     ``form`` is one of TIME_FORMATS, or a pattern of `datetime.strptime`.
     """
     try:
+        if len(text) > _LONGEST:
+            raise ValueError
         time_ns = TIME_FORMATS[form](text) if form in TIME_FORMATS else _by_pattern(text, form)
     except RecordError:
         raise
-    except (ValueError, OverflowError):
+    except (ValueError, ArithmeticError):
         raise RecordError("bad_field", f"time is {ascii(text)[:80]}, which is not of the form {form}") from None
     return require_held(time_ns, f"time is {ascii(text)[:80]}")
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether ``text`` is a pattern that `datetime.strptime` takes: what it wrote, it reads."""
+    moment = datetime(2024, 11, 1, 12, 34, 56, tzinfo=UTC)
+    try:
+        datetime.strptime(moment.strftime(text), text)  # noqa: DTZ007 - only whether it can be read
+    except (ValueError, re.error):
+        return False
+    return "%" in text
 
 
 def _by_pattern(text: str, pattern: str) -> int:

@@ -50,6 +50,8 @@ _STATED: Final[Mapping[Quantity, str]] = {
 }
 """What a tracking data message has no keyword for, by its column of observations."""
 _LONGEST_LIGHT_S: Final = 60.0
+# The largest that the model allows has half as many.
+_LONGEST_MAPPING_BYTES: Final = 2**16
 _OPTIONAL: Final = frozenset({"range_rate", *_STATED}) - frozenset(OF_AN_OBSERVER)
 
 
@@ -74,22 +76,30 @@ def misfit(mapping: ColumnMapping, name: str, beginning: bytes) -> str | None:
 
 def read_mapped_csv(record: RawRecord) -> TrackingData:
     """Return the tracking data of one line. Raises RecordError with the mapping, the column and the reason."""
-    mapping, names = _head(record.header)
+    found = _head(record.header)
+    if isinstance(found, RecordError):
+        raise found.alone()
+    mapping, names = found
     with located(f"mapping {mapping.mapping}"):
         line = _Line(mapping, names, _cells(_text(record.payload), mapping))
         return _tracking_data(mapping, line)
 
 
 @lru_cache(maxsize=64)
-def _head(header: bytes) -> tuple[ColumnMapping, Sequence[str]]:
-    head = head_of(header)
-    mapping = mapping_in(head.mapping)
-    return mapping, _cells(_text(head.columns).lstrip("#"), mapping) if mapping.header else ()
+def _head(header: bytes) -> tuple[ColumnMapping, Sequence[str]] | RecordError:
+    """Return the mapping and the names of columns; the error, so that it is found once and not for each record."""
+    try:
+        head = head_of(header)
+        mapping = mapping_in(head.mapping)
+        return mapping, _cells(_text(head.columns).lstrip("#"), mapping) if mapping.header else ()
+    except RecordError as error:
+        return error.alone()
 
 
-@lru_cache(maxsize=64)
 def mapping_in(line: bytes) -> ColumnMapping:
     """Return the mapping in the first line of a segment. Raises RecordError."""
+    if len(line) > _LONGEST_MAPPING_BYTES:
+        raise RecordError("bad_length", f"the mapping of the columns has {len(line):,} bytes, too many")
     try:
         return ColumnMapping.model_validate_json(line)
     except ValidationError as error:

@@ -285,6 +285,12 @@ BAD_MAPPINGS: dict[str, tuple[dict[str, Any], str]] = {
     "a frame of a radar": ({"frame": "ICRF"}, "not of a radar"),
     "noise that is not used": ({"fields__angle_sigma": {"value": 1, "unit": "deg"}}, "angle_sigma is not used"),
     "words for noise": ({"fields__range_sigma": {"value": "some", "unit": "m"}}, "must be a number"),
+    "a pattern with a part twice": ({"time": {"column": "t", "format": "%Y%Y"}}, "format is '%Y%Y'"),
+    "a pattern that ends in its sign": ({"time": {"column": "t", "format": "%d %"}}, "format is '%d %'"),
+    "a time of many columns": ({"time": {"column": ["t"] * 9, "format": "iso"}}, "at most 8 items"),
+    "many words for nothing": ({"missing": ["-"] * 101}, "at most 100 items"),
+    "a long word": ({"missing": ["-" * 201]}, "at most 200 characters"),
+    "a long name": ({"object": {"column": "c" * 201}}, "at most 200 characters"),
     "an unknown quality": ({"clock_quality": "good"}, "clock_quality is 'good', must be one of"),
 }
 
@@ -296,6 +302,23 @@ def test_a_bad_mapping_is_refused_with_the_option_and_the_reason(case: str) -> N
         ColumnMapping.model_validate(changed(MAPPING, **options))
     shown = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found.value.errors())
     assert text in shown
+
+
+@pytest.mark.parametrize("form", ["mjd", "unix_ns", "year_day", "iso", "%Y"])
+def test_a_time_of_many_digits_is_refused_before_it_is_computed(form: str) -> None:
+    """Of 400,000 digits, which compress to a kilobyte, one time took five seconds."""
+    mapping = changed(MAPPING, time={"column": "UT", "format": form})
+    (row,) = read(mapping, f"UT;Target;Rng;Rdot;Az;El\n{LINE.replace('2024-11-01T00:00:00', '9' * 400_000)}\n")
+    assert (row["error_kind"], len(row["error"]) < 300) == ("bad_field", True)
+
+
+def test_a_mapping_that_costs_more_than_its_lines_is_refused_once() -> None:
+    """Of a mapping that came with a partner's file, each record was to join a column 100,000 times."""
+    first, _, rest = SAMPLES["mapped-csv"].partition(b"\n")
+    many = first.replace(b'"column":"UT"', b'"column":[' + b",".join([b'"UT"'] * 100_000) + b"]")
+    assert many != first
+    found = rows(many + b"\n" + rest)
+    assert all("the mapping of the columns has" in row["error"] and len(row["error"]) < 300 for row in found)
 
 
 def test_records_of_a_stream_and_of_a_rejected_few_need_no_other_file() -> None:

@@ -9,10 +9,26 @@ import re
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from typing_extensions import override
+
 MOST_RECORD_BYTES: Final = 2**20
 _DECODER: Final = json.JSONDecoder()
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _STRUCTURE: Final = re.compile(r'"(?:[^"\\]++|\\.)*("?)|[\[\]{},]', re.DOTALL)
+
+
+class _Unnumbered(str):
+    """Text in which an error of `json` counts no lines: it would read all text before it, for each bad record."""
+
+    __slots__ = ()
+
+    @override
+    def count(self, *_: object) -> int:
+        return 0
+
+    @override
+    def rfind(self, *_: object) -> int:
+        return -1
 
 
 class NoRecords(ValueError):
@@ -50,7 +66,7 @@ class Piece(NamedTuple):
 
 def read_piece(data: bytes, received_ns: int, *, is_first: bool, is_last: bool) -> Piece:
     """Read the records in ``data``, the rest of the piece before and a new one. Raises NoRecords."""
-    text = data.decode("utf-8", "surrogateescape")
+    text = _Unnumbered(data.decode("utf-8", "surrogateescape"))
     at = _skip(text, 0)
     if is_first:
         if text[at : at + 1] not in ("[", ""):

@@ -242,6 +242,21 @@ def test_pieces_of_any_size_give_the_records_of_the_whole(values: list[Any], siz
         read_piece(data[:-1], 7, is_first=True, is_last=True)
 
 
+def test_a_bad_record_costs_no_look_at_all_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of `json` counts the lines before it: 262,000 bytes of bad records took six seconds."""
+    looked = []
+
+    class Noted(json.JSONDecodeError):
+        def __init__(self, reason: str, text: str, at: int) -> None:
+            looked.append((text.count("\n", 0, at), text.rfind("\n", 0, at)))
+            super().__init__(reason, text, at)
+
+    monkeypatch.setattr(json.decoder, "JSONDecodeError", Noted)
+    piece = read_piece(b'[\n{x},\n{"a" 1},\n{"obs_id": "b"}, {]', 7, is_first=True, is_last=False)
+    assert [len(line) > 2 for line in piece.lines] == [True, True, True]
+    assert len(looked) >= 2 and {*looked} == {(0, -1)}
+
+
 def test_where_an_array_breaks_off_is_shown_with_forty_characters() -> None:
     beginning = '{"a":"' + "x" * 50
     with pytest.raises(NoRecords) as refusal:

@@ -14,6 +14,8 @@ from sda_platform.whole_files import replace_content
 COLLECTOR: Final = "collector"
 CATALOGUE: Final = "catalogue"
 PLATFORM: Final = "platform"
+ADDRESS_FILES: Final = tuple(f"{service}.json" for service in (COLLECTOR, CATALOGUE, PLATFORM))
+"""The files; those of a backup would name where somebody else's services answered, who would be sent tokens."""
 
 
 def publish(home: Path, service: str, address: str, certificate: str = "") -> None:

@@ -36,6 +36,7 @@ from sda_platform.lake.errors import InvalidRequest
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.object_store import is_object_store
 from sda_platform.lake.version_leases import VersionLeases
+from sda_platform.published import ADDRESS_FILES
 from sda_platform.recovery.backups import (
     CONTENTS,
     FORMAT,
@@ -61,9 +62,11 @@ _VERDICTS, _PENDING, _LOG = "_verdicts", "pending", "_delta_log"
 _OF_PROCESSES = {
     LAKE: frozenset({"_leases", lake_lock.LOCK_FILE, _STAGED}),
     LANDING: frozenset({lake_lock.LANDING_LOCK_FILE, _STAGED}),
-    HOME: frozenset({"engine", "logs", "serving", platform_home.STATE_FILE, _STAGED}),
+    HOME: frozenset({"engine", "logs", "serving", *ADDRESS_FILES, *platform_home.INSTANCE_FILES, _STAGED}),
 }
-"""At the top of each place what belongs to running processes, or is made anew by every start."""
+"""In each place what belongs to running processes, or is made anew by every start. It is neither taken nor restored:
+somebody else's would name addresses, which are sent tokens, and classes, which are loaded.
+"""
 _VERSION_DIGITS = 20
 _BESIDE_SQLITE = (".lock", "-wal", "-shm", "-journal")
 
@@ -242,7 +245,7 @@ def _copy(settings: Settings, places: Mapping[str, Path], copies: _Copies) -> di
 
     def is_own(path: Path, place: str) -> bool:
         is_another = path in places.values() or is_shadow(path.name, places[LAKE].name)
-        return not is_another and (path.parent != places[place] or path.name not in _OF_PROCESSES[place])
+        return not is_another and not _is_of_processes(place, path.relative_to(places[place]).as_posix())
 
     copies.take_all(places[HOME], HOME, lambda path: is_own(path, HOME) and not path.name.endswith(_BESIDE_SQLITE))
     failpoints.hit("backup.home_copied")
@@ -269,6 +272,11 @@ def _copy(settings: Settings, places: Mapping[str, Path], copies: _Copies) -> di
     return versions
 
 
+def _is_of_processes(place: str, path: str) -> bool:
+    """Return whether ``path`` in a place, with slashes, is in _OF_PROCESSES, or below what is."""
+    return path in _OF_PROCESSES[place] or path.partition("/")[0] in _OF_PROCESSES[place]
+
+
 def _version_in(name: str) -> int | None:
     """Return the version that a file of a log is of; None for other files."""
     digits = name.removeprefix(".").partition(".")[0]
@@ -291,8 +299,10 @@ def _stage(backup: Path, files: Mapping[str, list[Any]], places: Mapping[str, Pa
     for name, (size, sha256, mtime_ns) in files.items():
         root, _, rest = name.partition("/")
         parts = rest.split("/")
-        if root not in places or {"", ".", ".."} & {*parts} or parts[0] in _OF_PROCESSES[root]:
+        if root not in places or {"", ".", ".."} & {*parts}:
             raise InvalidRequest(f"{backup / CONTENTS} names {name!a}, which is no place of what a platform keeps")
+        if _is_of_processes(root, rest):  # as backups of earlier releases have it
+            continue
         copy = places[root] / _STAGED / rest
         copy.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -34,6 +34,9 @@ POSTGRES_SCHEME = "postgresql+psycopg2://"
 _POSTGRES = {"module": "sda_platform.runtime.postgres_storage", "class": "PostgresStorage"}
 _SOCKET_PATH_BYTES = 107
 _WORKSPACE = "workspace.yaml"
+_SOCKET, _SOCKET_DIRECTORY = "code_server.sock", "sda-"
+INSTANCE_FILES = ("dagster/dagster.yaml", f"dagster/{_WORKSPACE}")
+"""What `prepare` writes in a home. They name classes and addresses."""
 _RUN_LOGS = {"module": "sda_platform.runtime.run_logs", "class": "RunLogs"}
 _SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStorage"}
 
@@ -176,9 +179,9 @@ def code_server_socket(home: Path) -> str:
     It is removed when the platform stops; what a killed one left, here.
     """
     _remove_code_server_socket(home)
-    path = dagster_home(home.absolute()) / "code_server.sock"
+    path = dagster_home(home.absolute()) / _SOCKET
     if len(os.fsencode(path)) > _SOCKET_PATH_BYTES:
-        path = Path(tempfile.mkdtemp(prefix="sda-"), path.name)
+        path = Path(tempfile.mkdtemp(prefix=_SOCKET_DIRECTORY), path.name)
     return f"unix:{path}"
 
 
@@ -191,8 +194,10 @@ def _remove_code_server_socket(home: Path) -> None:
     except (FileNotFoundError, ValueError, LookupError):  # none yet, of another machine, or cut off
         return
     with suppress(OSError):  # its directory is gone, or its name has another owner by now
-        path.unlink(missing_ok=True)
-        if path.parent != instance:
+        # The file may be that of a backup from somebody else, and name anything.
+        if path.name == _SOCKET and path.is_socket():
+            path.unlink()
+        if path.parent != instance and path.parent.name.startswith(_SOCKET_DIRECTORY):
             path.parent.rmdir()
 
 

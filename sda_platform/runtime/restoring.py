@@ -8,6 +8,7 @@ killed is repeated. The next delivery begins a new epoch at the subscriber if it
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -42,6 +43,9 @@ def restore(settings: Settings, backup: Path) -> Iterator[str]:
     lake = _place(settings, backup)
     copy = lake.with_name(f"{lake.name}.restoring")
     shutil.rmtree(copy, ignore_errors=True)
+    for path in backup.rglob("*"):  # of somebody else's backup a link may lead anywhere, and have no end
+        if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
+            raise NotRestorable(f"{path} is a link or a device, which a backup has none of")
     shutil.copytree(backup, copy, ignore=shutil.ignore_patterns(LOCK_FILE, SET_ASIDE_TABLES))
     _require_sound(settings, copy)
     durable.sync_below(copy)

@@ -211,9 +211,6 @@ def test_a_backup_with_a_changed_byte_or_a_missing_file_is_refused_by_name(home:
         "/escaped",
         "home//escaped",
         "home/./escaped",
-        "home/engine/escaped",
-        "lake/_leases/escaped",
-        "landing/.restoring/escaped",
     ],
 )
 def test_a_backup_that_names_another_place_is_refused(home: Path, name: str) -> None:
@@ -225,6 +222,40 @@ def test_a_backup_that_names_another_place_is_refused(home: Path, name: str) -> 
     with pytest.raises(InvalidRequest, match="no place of what a platform keeps"):
         list(restore(Settings(home=home.parent / "again"), target))
     assert not list(home.parent.rglob("escaped"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "home/engine/left",
+        "lake/_leases/left",
+        "landing/.restoring/left",
+        "home/platform.json",
+        "home/collector.json",
+        "home/catalogue.json",
+        "home/dagster/dagster.yaml",
+        "home/dagster/workspace.yaml",
+    ],
+)
+def test_addresses_classes_and_files_of_processes_are_neither_backed_up_nor_restored(home: Path, name: str) -> None:
+    """Of a backup from somebody else, the collector's address was sent its token."""
+    place, _, rest = name.partition("/")
+    file = (home if place == "home" else home / place) / rest
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("{}")
+    target = made(home)
+    (contents,) = target.glob("*/backup.json")
+    found = json.loads(contents.read_text())
+    assert name not in found["files"]
+    copy = contents.parent / name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(contents.parent / "home/clock.json", copy)
+    found["files"][name] = found["files"]["home/clock.json"]
+    contents.write_text(json.dumps(found))
+    again = home.parent / "again"
+    list(restore(Settings(home=again), target))
+    assert (again / "clock.json").exists()
+    assert not ((again if place == "home" else again / place) / rest).exists()
 
 
 def test_what_is_no_file_or_has_no_end_is_not_restored(home: Path) -> None:

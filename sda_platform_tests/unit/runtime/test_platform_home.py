@@ -29,6 +29,18 @@ def test_a_platform_stops_while_its_supervisor_ends_its_processes(
     assert is_stopping(tmp_path) is expected
 
 
+@pytest.mark.parametrize("name", ["authorized_keys", "code_server.sock"])
+def test_a_start_removes_nothing_but_the_socket_of_a_code_server(tmp_path: Path, name: str) -> None:
+    """The file that names it may come from somebody else's backup."""
+    precious = tmp_path / "elsewhere" / name
+    precious.parent.mkdir()
+    precious.write_text("of the user")
+    home = tmp_path / "home"
+    platform_home.prepare(home, f"unix:{precious}", {})
+    platform_home.code_server_socket(home)
+    assert precious.read_text() == "of the user"
+
+
 @pytest.mark.parametrize("depth", [1, 12])
 def test_the_code_server_listens_where_only_its_user_may_connect(tmp_path: Path, depth: int) -> None:
     """A home may lie deeper than the kernel lets the path of a socket be."""

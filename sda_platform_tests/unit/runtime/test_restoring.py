@@ -1,5 +1,6 @@
 """`sda lake restore`: an older lake is put in place of today's, with the landing zones and the subscriber of today."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,20 @@ def test_an_older_lake_is_put_in_place_and_fits_what_is_there_today(home: Path) 
     lake = lake_at(home / "lake")
     assert lake.plan(OBSERVATIONS).is_empty
     assert (home / "lake.before-restore.0" / "raw_records").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "directory", "pipe"])
+def test_a_backup_with_a_link_or_a_pipe_is_refused(home: Path, kind: str) -> None:
+    """The link of a backup from somebody else would bring any file of this machine into the lake."""
+    place = home / "backup/radar/part-0.parquet"
+    place.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(home / "clock.json" if kind == "link" else home)
+    code, told = sda(home, "lake", "restore", str(home / "backup"))
+    assert (code, "is a link or a device" in told) == (1, True), told
+    assert not (home / "lake.before-restore.0").exists()
 
 
 def test_after_a_restore_the_subscriber_gets_the_new_decision_in_a_new_epoch_A1(home: Path) -> None:

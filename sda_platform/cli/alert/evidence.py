@@ -45,9 +45,13 @@ def write_bundle(lake: Lake, settings: Settings, alert: str, out: Path, key: Pat
 
 
 def report_lines(found: Verified) -> Iterator[str]:
-    """Write what was found, the verdict last."""
-    yield found.alert
-    yield f"signed by {found.fingerprint}" if found.fingerprint else "not signed"
-    yield from found.facts
-    yield from (f"problem: {problem}" for problem in found.problems)
-    yield found.verdict
+    """Write what was found, each on a line of its own, the verdict first and last: the texts are the bundle's."""
+    lines = [
+        found.verdict,
+        found.alert,
+        f"signed by {found.fingerprint}" if found.fingerprint else "not signed",
+        *found.facts,
+        *(f"problem: {problem}" for problem in found.problems),
+        found.verdict,
+    ]
+    yield from (" ".join(line.split()) for line in lines)

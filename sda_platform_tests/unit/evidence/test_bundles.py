@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.cli.alert.evidence import report_lines
 from sda_platform.cli.main import main
 from sda_platform.conjunction.stated_precision import rounded
 from sda_platform.conjunction.tables import (
@@ -26,7 +27,7 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.evidence.bundle import CONTENTS, SIGNATURE, BundleWriter, canonical
 from sda_platform.evidence.errors import EvidenceError
-from sda_platform.evidence.verification import verify
+from sda_platform.evidence.verification import Verified, verify
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS, lower_triangles
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
@@ -448,3 +449,11 @@ def test_an_alert_that_is_unknown_leaves_no_file(world: World, tmp_path: Path) -
     made = world.run("evidence", "ffffffff", "--out", str(tmp_path / "b.zip"), "--key", str(world.key))
     assert refused(made, "ffffffff")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_bundle_says_forges_no_line_of_its_verification() -> None:
+    """Fifty empty lines after a verdict of its own pushed the true one off the screen."""
+    text = "a\nsigned by ab\nverified: nothing was changed" + 50 * "\n"
+    lines = list(report_lines(Verified(text, [f"{text} is missing"])))
+    assert lines[0] == lines[-1] and lines[0].startswith("NOT VERIFIED")
+    assert not [line for line in lines if "\n" in line or line.startswith(("signed", "verified"))]

@@ -85,9 +85,9 @@ def _not_json(error: SettingsError) -> str:
 def _refusals(error: ValidationError) -> Iterator[str]:
     """Yield what is wrong with which variable, for each value that ``error`` refuses."""
     variables = {setting.path: setting.variable for setting in declared_settings()}
-    for place, reason, value in refused_values(error):
+    for place, reason, _ in refused_values(error):  # the value may be secret
         variable = variables.get(place[:2]) or variables.get(place[:1])
-        yield f"{variable}={value!r}: {reason}" if variable else reason
+        yield f"{variable}: {reason}" if variable else reason
 
 
 main.add_section(

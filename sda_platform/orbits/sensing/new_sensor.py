@@ -51,7 +51,7 @@ def with_sensor(path: Path, source_id: str, stated: Mapping[str, str], like: str
             f"{source_id}: {odd[0]!r} cannot stand in a list: no comma, quote, control character or formula"
         )
     more = [column for column in OPTIONAL_COLUMNS if fields.get(column) and column not in header]
-    lines = [line + "," * len(more) for line in old.splitlines() if line.strip()]
+    lines = [line + "," * len(more) for line in re.split(r"\r\n|\r|\n", old) if line.strip()]
     lines[0] = ",".join([*header, *more])
     lines.append(",".join(fields.get(column, "") for column in (*header, *more)))
     return sensor, "\n".join(lines) + "\n"

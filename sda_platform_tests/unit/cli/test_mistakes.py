@@ -104,6 +104,13 @@ def test_an_option_that_does_not_exist_is_a_wrong_use(name: str, tmp_path: Path)
     assert "No such option '--nonsense'" in answer.stderr
 
 
+@pytest.mark.parametrize("variable", ["SDA_STATION_STATE", "SDA_ETCD", "SDA_SCREENING_HORIZON_H", "SDA_SERVING_PORT"])
+def test_a_setting_that_is_refused_is_named_without_its_value(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, '"postgresql://station:s3cr3t@db/state"')
+    answer = CliRunner().invoke(main, ["status"])
+    assert (answer.exit_code, variable in answer.stderr, "s3cr3t" in answer.output) == (1, True, False), answer.output
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - NO_HOME_NEEDED))
 def test_a_home_that_is_none_is_refused_and_nothing_is_made_there(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()

@@ -58,6 +58,16 @@ def test_a_list_that_is_a_link_stays_one(tmp_path: Path) -> None:
     assert (home / "sensors.csv").is_symlink() and "radar-32" in sensor_network(shared)
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0c"])
+def test_a_list_stays_one_whatever_marks_of_lines_a_name_has(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "sensors.csv"
+    assert add(tmp_path, "radar-31").exit_code == 0
+    path.write_text(path.read_text().replace("radar-31,radar,radar-31", f"radar-31,radar,two{mark}names"))
+    assert mark in path.read_text()
+    assert add(tmp_path, "radar-32").exit_code == 0
+    assert {"radar-31", "radar-32"} <= {*sensor_network(path)}
+
+
 def close(home: Path, name: str, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["--home", str(home), "sensor", "close", name, *arguments])
 

@@ -216,6 +216,8 @@ def restore(settings: Settings, source: Path) -> Iterator[str]:
         raise InvalidRequest(f"the backup is in place, but {', '.join(damaged)} needs a decision; see above")
     for place in places.values():
         shutil.rmtree(place / _STAGED, ignore_errors=True)
+    if brought := ", ".join(sorted(path.name for path in places[HOME].glob("*.toml"))):
+        yield f"It brought {brought}, by which a start acts: read them first if the backup is not your own"
     yield f"The platform is that of {backup}; what it knew later comes again from what lands again"
 
 

@@ -8,16 +8,18 @@ goes as far back as the logs.
 
 import re
 from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.tables import SAME_EVENT_NS
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, SAME_EVENT_NS
 from sda_platform.fusion.tables import TRACK_MEMORY_NS
 from sda_platform.history.errors import UnknownMoment
 from sda_platform.history.pinned_view import PinnedView
 from sda_platform.history.version_vector import newest_vector
+from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -52,9 +54,9 @@ class TableImpact:
 class Impact:
     """What rests on an input.
 
-    ``rows``: by table how many rows name it, and ``conditions`` the SQL that selects them. ``alerts``: rows of the
-    alerts (event_id, sequence, op, risk) whose assessment rests on it. ``tables``: all commits that read it, however
-    indirectly, inputs before consumers.
+    ``rows``: by table how many rows name it, and ``conditions`` the SQL that selects them. ``alerts``: entries of the
+    alerts (event_id, sequence, op, risk) that were decided on an assessment which rests on it; a retract withdraws.
+    ``tables``: all commits that read it, however indirectly, inputs before consumers.
     """
 
     kind: Kind
@@ -81,7 +83,8 @@ def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
         if found:
             rows = {name: sum(each.values()) for name, each in found.items()}
             bad = {name: conditions[name] for name in found}
-            return Impact(kind, text, rows, bad, _alerts(view, conditions), list(_commits(lake, tables, found)))
+            alerts = _alerts(view, conditions, _assessments_read(lake))
+            return Impact(kind, text, rows, bad, alerts, list(_commits(lake, tables, found)))
     raise UnknownInput(
         f"{text!r} is no input of this lake: write the name or SHA-256 of a segment, a sensor (radar-7), or an element "
         "set (25544@2026-05-01T06:00:00.000Z)"
@@ -115,9 +118,11 @@ def _rows_by_commit(view: PinnedView, table: str, where: str) -> dict[int, int]:
     return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def _alerts(view: PinnedView, conditions: Mapping[str, str]) -> list[dict[str, Any]]:
+def _alerts(
+    view: PinnedView, conditions: Mapping[str, str], assessments_read: Mapping[int, int]
+) -> list[dict[str, Any]]:
     """Return the entries of alerts whose assessments rest on these rows, by the ids and epochs that rows name."""
-    sql = f"""
+    bad = f"""
         WITH bad_observations AS (SELECT * FROM observations WHERE {conditions.get("observations", "false")}),
         bad_sets AS (SELECT * FROM element_sets WHERE {conditions.get("element_sets", "false")}),
         bad_ephemerides AS (
@@ -142,25 +147,58 @@ def _alerts(view: PinnedView, conditions: Mapping[str, str]) -> list[dict[str, A
             WHERE (norad_id_1, elements_epoch_1_ns) IN (SELECT (norad_id, epoch_time_ns) FROM bad_sets)
             OR (norad_id_2, elements_epoch_2_ns) IN (SELECT (norad_id, epoch_time_ns) FROM bad_sets)
         ),
-        bad_assessments AS (
-            SELECT event_id, track_id_1, track_id_2 FROM conjunction_assessments
-            WHERE track_id_1 IN (FROM bad_tracks) OR track_id_2 IN (FROM bad_tracks)
-            OR event_id IN (FROM bad_candidates)
-            OR (norad_id_1, ephemeris_id_1) IN (FROM bad_ephemerides)
-            OR (norad_id_2, ephemeris_id_2) IN (FROM bad_ephemerides)
+        assessments AS (
+            SELECT *, coalesce(
+                track_id_1 IN (FROM bad_tracks) OR track_id_2 IN (FROM bad_tracks) OR event_id IN (FROM bad_candidates)
+                OR (norad_id_1, ephemeris_id_1) IN (FROM bad_ephemerides)
+                OR (norad_id_2, ephemeris_id_2) IN (FROM bad_ephemerides), false) AS rests
+            FROM conjunction_assessments WHERE op = '{INSERT}'
         ),
-        bad_alerts AS (
-            SELECT a.* FROM conjunction_alerts a JOIN bad_assessments b ON a.event_id = b.event_id
-            AND a.track_id_1 IS NOT DISTINCT FROM b.track_id_1 AND a.track_id_2 IS NOT DISTINCT FROM b.track_id_2
-            UNION ALL
-            SELECT a.* FROM conjunction_alerts a JOIN bad_messages m ON a.stated_by = m.originator
+        bad_statements AS (
+            SELECT a.event_id, a.sequence FROM conjunction_alerts a JOIN bad_messages m ON a.stated_by = m.originator
             AND abs(a.tca_time_ns - m.tca_time_ns) < {SAME_EVENT_NS}
             AND list_sort([a.norad_id_1, a.norad_id_2]) = list_sort([m.norad_id_1, m.norad_id_2])
-        )
-        SELECT DISTINCT event_id, sequence, op, risk, norad_id_1, norad_id_2, as_of_ns
-        FROM bad_alerts WHERE op = 'insert' ORDER BY ALL"""
-    alerts: list[dict[str, Any]] = view.rows(sql).to_pylist()
-    return alerts
+        )"""
+    assessed = view.rows(f"""{bad} SELECT event_id, {COMMIT_SEQUENCE}, rests FROM assessments
+        WHERE event_id IN (SELECT event_id FROM assessments WHERE rests) ORDER BY {COMMIT_SEQUENCE}, sequence""")
+    entries = view.rows(f"""{bad} SELECT event_id, sequence, op, risk, norad_id_1, norad_id_2, as_of_ns,
+        {COMMIT_SEQUENCE}, (event_id, sequence) IN (FROM bad_statements) AS rests FROM conjunction_alerts
+        WHERE event_id IN (SELECT event_id FROM assessments WHERE rests UNION SELECT event_id FROM bad_statements)
+        ORDER BY event_id, sequence, op""")
+    return list(_resting(entries.to_pylist(), assessed.to_pylist(), assessments_read))
+
+
+def _resting(
+    entries: Sequence[dict[str, Any]], assessed: Sequence[Mapping[str, Any]], assessments_read: Mapping[int, int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the entries of alerts that were decided on an assessment that rests on the input, or by a message that is
+    it: inserts, and withdrawals, which no insert of their commit follows.
+
+    ``assessments_read``: up to which commit of assessments each commit of alerts had read.
+    """
+    commits, rests = defaultdict[str, list[int]](list), defaultdict[str, list[bool]](list)
+    for row in assessed:
+        commits[row["event_id"]].append(row[COMMIT_SEQUENCE])
+        rests[row["event_id"]].append(row["rests"])
+    inserted = {(row["event_id"], row[COMMIT_SEQUENCE]) for row in entries if row["op"] == INSERT}
+    for row in entries:
+        event_id, commit = row["event_id"], row.pop(COMMIT_SEQUENCE)
+        known = bisect_right(commits[event_id], assessments_read.get(commit, 0))
+        is_withdrawal = row["op"] == RETRACT and (event_id, commit) not in inserted
+        if (known and rests[event_id][known - 1] and (row["op"] == INSERT or is_withdrawal)) | (
+            row.pop("rests") and row["op"] == INSERT
+        ):
+            yield row
+
+
+def _assessments_read(lake: Lake) -> dict[int, int]:
+    """Return by commit of alerts up to which commit of assessments it had read."""
+    read, upto = dict[int, int](), 0
+    for commit in lake.log(CONJUNCTION_ALERTS).commits(None)[::-1]:
+        window = commit.manifest.window(CONJUNCTION_ASSESSMENTS.name)
+        upto = window.upto_sequence if window else upto
+        read[commit.sequence] = upto
+    return read
 
 
 def _commits(lake: Lake, tables: Mapping[str, Table], written: Mapping[str, Iterable[int]]) -> Iterator[TableImpact]:

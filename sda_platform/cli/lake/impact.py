@@ -13,6 +13,7 @@ from sda_platform.clock import iso
 from sda_platform.definitions import default_resources
 from sda_platform.history.impact import Impact
 from sda_platform.history.recomputed_alerts import AlertState, RecomputedImpact, recompute_impact
+from sda_platform.lake.correction_log import RETRACT
 from sda_platform.registry import TABLES_BY_NAME
 from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
@@ -46,9 +47,9 @@ def impact_lines(found: Impact) -> Iterator[str]:
     else:
         yield "alerts do not name such rows: those of the commits of conjunction_alerts below may rest on it"
     for event_id, rows in alerts.items():
-        pair, revisions = f"{rows[0]['norad_id_1']} – {rows[0]['norad_id_2']}", _ranges(row["sequence"] for row in rows)
-        last = f"last {rows[-1]['risk']} as of {iso(rows[-1]['as_of_ns'])}"
-        yield f"  {event_id[:8]}  {pair}  revisions {revisions}, {last}"
+        last, revisions = rows[-1], _ranges(sorted({row["sequence"] for row in rows}))
+        fate = "withdrawn" if last["op"] == RETRACT else f"last {last['risk']} as of {iso(last['as_of_ns'])}"
+        yield f"  {event_id[:8]}  {last['norad_id_1']} – {last['norad_id_2']}  revisions {revisions}, {fate}"
     yield "commits that read it, directly or through other tables; to verify them:"
     for each in found.tables:
         yield f"  {each.table}: {_ranges(each.sequences)}; {each.replay_command}"

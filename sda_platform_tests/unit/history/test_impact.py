@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.cli.lake.impact import impact_lines
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.history.impact import Impact, UnknownInput, impact_of
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.delta_tables import lake_at
-from sda_platform_tests.unit.history.lakes import EVENT, OTHER_EVENT, TABLES, add, decide, elements
+from sda_platform_tests.unit.history.lakes import EVENT, OTHER_EVENT, TABLES, add, approach, decide, elements
 
 HOUR_NS = 3_600 * 10**9
 THIRD_EVENT = "7b7b7b7b-0000-5000-8000-000000000000"
@@ -69,6 +70,25 @@ def test_alerts_on_a_bad_ephemeris_are_those_that_were_assessed_with_it(lake: La
     found = impact_of(lake, TABLES, "a.oem")
     assert (found.kind, found.rows, alerts_of(found)) == ("segment", {"ephemerides": 2}, [(FOURTH_EVENT, 0)])
     assert found.is_followed
+
+
+def test_an_alert_that_an_input_withdrew_rests_on_it_and_its_earlier_revisions_do_not(lake: Lake) -> None:
+    """The first revision was decided before the ephemeris came, by element sets; it alone has no track either."""
+    pair = {"norad_id_1": 25544, "norad_id_2": 6}
+    decide(lake, FOURTH_EVENT, **pair)
+    decide(lake, FIFTH_EVENT, **pair)
+    path = {"norad_id": 25544, "segment_name": "a.oem", "segment_sha256": "a" * 64, "record_number": 0}
+    add(lake, EPHEMERIDES, path)
+    assessed: dict[str, Any] = {**pair, "ephemeris_id_1": "a.oem:0"}
+    add(lake, CONJUNCTION_ASSESSMENTS, *(approach(each, 1, **assessed) for each in (FOURTH_EVENT, FIFTH_EVENT)))
+    withdrawn = approach(FOURTH_EVENT, 0, "retract", **pair)
+    corrected = [approach(FIFTH_EVENT, 0, "retract", **pair), approach(FIFTH_EVENT, 1, **assessed)]
+    add(lake, CONJUNCTION_ALERTS, withdrawn, *corrected)
+    found = impact_of(lake, TABLES, "a.oem")
+    entries = [(row["event_id"], row["sequence"], row["op"]) for row in found.alerts]
+    assert entries == [(FOURTH_EVENT, 0, "retract"), (FIFTH_EVENT, 1, "insert")]
+    lines = [line for line in impact_lines(found) if line.startswith("  ") and "25544" in line]
+    assert [line.endswith("withdrawn") for line in lines] == [True, False]
 
 
 def test_alerts_on_a_bad_message_are_those_whose_stated_probability_is_its_originators(lake: Lake) -> None:

@@ -101,7 +101,7 @@ def silences(
 
     ``known_upto``: by kind, the instant up to which arrivals are known, where segments wait to be read; silence counts
     until then. ``excused_upto``: by source, the instant from which its silence counts. ``all_after_ns``: if all sources
-    that report without pause are silent for longer, they are one silence.
+    that report without pause are silent for longer, they are one silence, and each that was so before is another.
     """
     excused = excused_upto or {}
     upto = {feed.name: min((known_upto or {}).get(feed.name, now_ns), now_ns) for feed in OBSERVATION_FEEDS}
@@ -121,8 +121,10 @@ def silences(
     silent_ns = [upto[kinds[source]] - at for source, at in continuous.items()]
     if all_after_ns and len(silent_ns) > 1 and min(silent_ns) > all_after_ns:
         names = ", ".join(sorted({kinds[source] for source in continuous}))
-        found.append(Silence(f"every source of {names}", max(continuous.values()), False))
-        heard = {source: at for source, at in heard.items() if source not in continuous}
+        since_ns = max(continuous.values())
+        found.append(Silence(f"every source of {names}", since_ns, False))
+        # One that was silent before the others stays a fault of its own.
+        heard = {s: at for s, at in heard.items() if s not in continuous or since_ns - at > all_after_ns}
     for source, heard_ns in heard.items():
         if upto.get(kinds[source], now_ns) - heard_ns > limits.get(kinds[source], 0):
             found.append(Silence(source, heard_ns, False))

@@ -109,6 +109,19 @@ def test_closed_sensors_are_left_out_of_the_silence_of_all() -> None:
     assert found.source == "every source of isl, radar"
 
 
+def test_a_sensor_stays_silent_while_all_fall_silent() -> None:
+    """Its fault was reported as over when a loaded machine received nothing for 40 s, and begun again after it."""
+    others = {source: 580.0 for source in ALL if source != "radar-2"}
+    marks = followed((ALL, 3.0), (others, 581.0))
+    expected = {
+        610: ["radar-2"],
+        630: ["every source of isl, radar", "radar-2"],
+        1300: ["every source of isl, radar", "radar-2"],
+    }
+    for at_s, names in expected.items():
+        assert [each.source for each in silences(marks, after(at_s), all_after_ns=40 * SECOND_NS)] == names
+
+
 def test_a_clock_that_runs_ahead_keeps_no_source_alive() -> None:
     marks = followed((ALL, 3.0), ({"radar-1": 9e6}, 4.0), ({"isl-44713": 700.0}, 701.0))
     assert [each.source for each in silences(marks, after(701))] == ["radar-1", "radar-2"]

@@ -149,7 +149,7 @@ def impact(settings: Settings, source: str, recompute: bool, corrected: Path | N
 
     The input is a segment (name or SHA-256), a sensor (radar-7) or an element set (25544@2026-05-01T06:00:00.000Z, its
     epoch). With --recompute, these commits are made again in a shadow as if it had not come, down to the alerts: of a
-    sensor those of the last minutes, since each takes about a second. The tables stay as they are.
+    sensor those of the last minutes, since each takes about two seconds. The tables stay as they are.
     """
     from sda_platform.cli.lake.impact import impact_lines, recomputed_lines, run_recompute
     from sda_platform.history.impact import impact_of

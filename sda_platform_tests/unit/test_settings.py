@@ -238,9 +238,9 @@ def test_a_value_that_cannot_be_used_is_refused(
 @pytest.mark.parametrize(
     ("variables", "named"),
     [
-        ({"SDA_ALERT_RED_PC": "abc"}, "SDA_ALERT_RED_PC='abc': Input should be a valid number"),
-        ({"SDA_HEALTH_PORT": "x"}, "SDA_HEALTH_PORT='x': Input should be a valid integer"),
-        ({"SDA_ALERT_RED_PC": "2"}, "SDA_ALERT_RED_PC='2': Input should be less than or equal to 1"),
+        ({"SDA_ALERT_RED_PC": "abc"}, "SDA_ALERT_RED_PC: Input should be a valid number"),
+        ({"SDA_HEALTH_PORT": "x"}, "SDA_HEALTH_PORT: Input should be a valid integer"),
+        ({"SDA_ALERT_RED_PC": "2"}, "SDA_ALERT_RED_PC: Input should be less than or equal to 1"),
         (
             {"SDA_ALERT_YELLOW_PC": "1e-3", "SDA_ALERT_RED_PC": "1e-5"},
             "SDA_ALERT_YELLOW_PC is 0.001, above SDA_ALERT_RED_PC, which is 1e-05: exchange them",

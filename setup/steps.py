@@ -187,8 +187,11 @@ def _classes(*, is_required: bool) -> None:
     if is_required:
         # Of two images of one revision, one would otherwise start later than the other.
         _run(command, "archiving the engine's classes")
-    elif not _runs(command):
-        _say("the engine's classes could not be archived: it starts some seconds later each time")
+        return
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_without_settings(os.environ))
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason was given"])[0]
+        _say(f"the engine's classes could not be archived ({reason}): it starts some seconds later each time")
 
 
 def _browser() -> None:
@@ -314,7 +317,7 @@ def _run(command: list[str], doing: str, *, visible: bool = False) -> None:
             text=True,
             check=False,
             cwd=ROOT,
-            env={**_trusting_the_system(os.environ), "VIRTUAL_ENV": str(VENV)},
+            env={**_trusting_the_system(_without_settings(os.environ)), "VIRTUAL_ENV": str(VENV)},
         )
     if done.returncode:
         said = (done.stderr or "see the lines above").strip()[-1500:]
@@ -332,6 +335,11 @@ def _trusting_the_system(environment: Mapping[str, str]) -> dict[str, str]:
     if bundle and not {"PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} & environment.keys():
         chosen["PIP_CERT"] = bundle
     return chosen
+
+
+def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without settings of a platform: set-up serves each, and a wrong one is its start's."""
+    return {name: value for name, value in environment.items() if not name.startswith("SDA_")}
 
 
 def _runs(command: list[str]) -> bool:

@@ -174,6 +174,8 @@ USAGE: Final = QueryView(
         ("used", _USED, f"{_USES}: [why](../how-to/add-a-sensor.md#4-check-it)"),
         ("norad_id", "coalesce(f.norad_id, p.norad_id)", "the object"),
         ("observation_id", "o.observation_id", "the observation"),
+        ("segment_name", "o.segment_name", "segment with its record"),
+        ("record_number", "o.record_number", "number of the record in it, from 0"),
     ),
     "observations o LEFT JOIN (SELECT norad_id, EACH(observation_ids) AS observation_id FROM active.fused_tracks) f ON "
     "f.observation_id = o.observation_id LEFT JOIN (SELECT max(norad_id) AS norad_id, observation_id FROM (SELECT "

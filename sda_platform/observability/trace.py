@@ -14,6 +14,7 @@ from sda_platform.conjunction.acknowledging import known_actions, words_of_actio
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
 from sda_platform.conjunction.alert_policy import reported
 from sda_platform.conjunction.cdm_comparison import comparisons_with
+from sda_platform.conjunction.data_origins import STATE_KINDS
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -64,6 +65,19 @@ class Trace:
     def newest(self) -> dict[str, Any]:
         """Return the newest entry of the alert; of an event that is none, its newest assessment."""
         return (self.alerts or self.assessments)[-1]
+
+    @property
+    def why_withdrawn(self) -> str:
+        """Say what became of the event of a withdrawn alert; empty for one that holds."""
+        if not self.alerts or self.alerts[-1]["op"] == INSERT:
+            return ""
+        if not self.assessments:
+            return "no received message states it any more"
+        last = self.assessments[-1]
+        if last["op"] != INSERT:
+            return "its objects do not come so near any more"
+        sources = " and ".join(STATE_KINDS[last[f"state_source_{n}"]] for n in (1, 2))
+        return f"{reported(last)}, miss {last['miss_distance_km']:.3f} km, by {sources}: below the levels of an alert"
 
     @property
     def rests_on(self) -> str:
@@ -181,7 +195,10 @@ def trace_lines(trace: Trace, most: int | None = None) -> Iterator[str]:
 
 def _lines_by_kind(trace: Trace) -> Iterator[tuple[str, list[str]]]:
     fits = sorted((row for row in trace.tracks if row["op"] == INSERT), key=itemgetter("epoch_time_ns"))
-    yield "revisions", [_revision(row) for row in trace.alerts]
+    revisions = [_revision(row) for row in trace.alerts]
+    if why := trace.why_withdrawn:
+        revisions[-1] += f" ({why})"
+    yield "revisions", revisions
     yield "deliveries", [_delivery(row) for row in trace.deliveries]
     epochs_ns = {(row["norad_id"], row["epoch_time_ns"]) for row in trace.elements}
     yield "candidates", [_candidate(row, epochs_ns) for row in trace.candidates]

@@ -46,6 +46,8 @@ def alert_lines(
     yield _marks(of_event(last, newest))
     if newest["op"] == INSERT and (why := why_level(newest)):
         yield f"  level      {status} {why}"
+    if why := trace.why_withdrawn:
+        yield f"  withdrawn  {why}"
     for place, role in ((1, "primary"), (2, "secondary")):
         source = SHORT_KINDS[last[f"state_source_{place}"]]
         origin = origins.get((trace.alert_id, place))

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from sda_platform.catalog.tables import EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.landing.senders import with_senders
 from sda_platform.observability.trace import _where, trace_alert, trace_lines
 from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of
-from sda_platform_tests.unit.history.lakes import EVENT, add, decide, elements
+from sda_platform_tests.unit.history.lakes import EVENT, add, approach, decide, elements
 
 
 def test_each_record_shows_the_sender_of_its_landed_row(tmp_path: Path) -> None:
@@ -41,3 +42,22 @@ def test_a_trace_names_the_ephemerides_that_the_assessments_rest_on(tmp_path: Pa
     assert found.rests_on.startswith("1 ephemeris, 2 element sets, ")
     text = "\n".join(trace_lines(found))
     assert "km by ephemeris of 7 and element set of 8" in text and "ephemeris of 7 by a: " in text
+
+
+def test_a_withdrawn_alert_says_what_became_of_its_event(tmp_path: Path) -> None:
+    """An ephemeris lowers the probability below the levels; then the objects do not come near any more."""
+    lake = lake_at(tmp_path)
+    decide(lake, collision_probability=1e-3, miss_distance_km=1.0)
+    assert trace_alert(lake, EVENT).why_withdrawn == ""
+    states = {"state_source_1": "operator_ephemeris", "state_source_2": "element_set"}
+    lower = approach(EVENT, 1, collision_probability=4.3e-11, miss_distance_km=2.5, **states)
+    add(lake, CONJUNCTION_ASSESSMENTS, approach(EVENT, 0, "retract"), lower)
+    add(lake, CONJUNCTION_ALERTS, approach(EVENT, 0, "retract", risk="red", miss_distance_km=1.0))
+    found = trace_alert(lake, EVENT)
+    expected = (
+        "Pc 4.30e-11, miss 2.500 km, by ephemeris and element set, model covariance: below the levels of an alert"
+    )
+    assert found.why_withdrawn == expected
+    assert [line.endswith(f"({expected})") for line in trace_lines(found) if "retract 0" in line] == [True]
+    add(lake, CONJUNCTION_ASSESSMENTS, {**lower, "op": "retract"})
+    assert trace_alert(lake, EVENT).why_withdrawn == "its objects do not come so near any more"

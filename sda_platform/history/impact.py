@@ -19,7 +19,7 @@ from sda_platform.fusion.tables import TRACK_MEMORY_NS
 from sda_platform.history.errors import UnknownMoment
 from sda_platform.history.pinned_view import PinnedView
 from sda_platform.history.version_vector import newest_vector
-from sda_platform.lake.correction_log import INSERT, RETRACT
+from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -174,7 +174,8 @@ def _resting(
     """Yield the entries of alerts that were decided on an assessment that rests on the input, or by a message that is
     it: inserts, and withdrawals, which no insert of their commit follows.
 
-    ``assessments_read``: up to which commit of assessments each commit of alerts had read.
+    ``assessments_read``: up to which commit of assessments each commit of alerts had read. Where that is not known any
+    more, one such assessment of the event is enough.
     """
     commits, rests = defaultdict[str, list[int]](list), defaultdict[str, list[bool]](list)
     for row in assessed:
@@ -182,22 +183,28 @@ def _resting(
         rests[row["event_id"]].append(row["rests"])
     inserted = {(row["event_id"], row[COMMIT_SEQUENCE]) for row in entries if row["op"] == INSERT}
     for row in entries:
-        event_id, commit = row["event_id"], row.pop(COMMIT_SEQUENCE)
-        known = bisect_right(commits[event_id], assessments_read.get(commit, 0))
-        is_withdrawal = row["op"] == RETRACT and (event_id, commit) not in inserted
-        if (known and rests[event_id][known - 1] and (row["op"] == INSERT or is_withdrawal)) | (
-            row.pop("rests") and row["op"] == INSERT
-        ):
+        event_id, commit, is_stated = row["event_id"], row.pop(COMMIT_SEQUENCE), row.pop("rests")
+        if (upto := assessments_read.get(commit)) is None:
+            is_assessed = any(rests[event_id])
+        else:
+            known = bisect_right(commits[event_id], upto)
+            is_assessed = known > 0 and rests[event_id][known - 1]
+        if row["op"] == INSERT:
+            is_resting = is_assessed or is_stated
+        else:
+            is_resting = is_assessed and (event_id, commit) not in inserted
+        if is_resting:
             yield row
 
 
 def _assessments_read(lake: Lake) -> dict[int, int]:
-    """Return by commit of alerts up to which commit of assessments it had read."""
-    read, upto = dict[int, int](), 0
+    """Return by commit of alerts up to which commit of assessments it had read, as far back as the log goes."""
+    read, upto = dict[int, int](), None
     for commit in lake.log(CONJUNCTION_ALERTS).commits(None)[::-1]:
         window = commit.manifest.window(CONJUNCTION_ASSESSMENTS.name)
         upto = window.upto_sequence if window else upto
-        read[commit.sequence] = upto
+        if upto is not None:
+            read[commit.sequence] = upto
     return read
 
 

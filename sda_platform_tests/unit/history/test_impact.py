@@ -12,6 +12,8 @@ from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.history.impact import Impact, UnknownInput, impact_of
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.unit.history.lakes import EVENT, OTHER_EVENT, TABLES, add, approach, decide, elements
 
@@ -89,6 +91,20 @@ def test_an_alert_that_an_input_withdrew_rests_on_it_and_its_earlier_revisions_d
     assert entries == [(FOURTH_EVENT, 0, "retract"), (FIFTH_EVENT, 1, "insert")]
     lines = [line for line in impact_lines(found) if line.startswith("  ") and "25544" in line]
     assert [line.endswith("withdrawn") for line in lines] == [True, False]
+
+
+def test_alerts_that_the_log_holds_no_commit_of_any_more_still_rest_on_an_input(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs are cut after eight days, and rows of alerts stay."""
+    expected = alerts_of(impact_of(lake, TABLES, "radar-7"))
+    held = TableLog.commits
+
+    def cut(log: TableLog, *arguments: Any, **options: Any) -> list[Commit]:
+        return [] if log.table is CONJUNCTION_ALERTS else held(log, *arguments, **options)
+
+    monkeypatch.setattr(TableLog, "commits", cut)
+    assert alerts_of(impact_of(lake, TABLES, "radar-7")) == expected != []
 
 
 def test_alerts_on_a_bad_message_are_those_whose_stated_probability_is_its_originators(lake: Lake) -> None:

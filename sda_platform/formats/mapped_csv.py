@@ -5,6 +5,7 @@ that is edited later concerns files that land later, and a replay of earlier one
 """
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -50,7 +51,7 @@ _STATED: Final[Mapping[Quantity, str]] = {
 }
 """What a tracking data message has no keyword for, by its column of observations."""
 _LONGEST_LIGHT_S: Final = 60.0
-# The largest that the model allows has half as many.
+# One that a person writes has a few thousand: more would be parsed for nothing.
 _LONGEST_MAPPING_BYTES: Final = 2**16
 _OPTIONAL: Final = frozenset({"range_rate", *_STATED}) - frozenset(OF_AN_OBSERVER)
 
@@ -59,7 +60,9 @@ def mapping_line(mapping: ColumnMapping) -> bytes:
     """Return the first line of a file that lands with this mapping; every option is written, so that defaults may
     change.
     """
-    return PREFIX + mapping.model_dump_json().encode("ascii", "backslashreplace") + b"\n"
+    text = mapping.model_dump_json()
+    escaped = "".join(each if each.isascii() else json.dumps(each)[1:-1] for each in text)
+    return PREFIX + escaped.encode() + b"\n"
 
 
 def misfit(mapping: ColumnMapping, name: str, beginning: bytes) -> str | None:

@@ -1,5 +1,6 @@
 """A sensor's own CSV, read by a mapping: each unit and form of time, the same physics as our formats, refusals."""
 
+from ast import literal_eval
 from copy import deepcopy
 from math import pi
 from typing import Any
@@ -310,6 +311,20 @@ def test_a_time_of_many_digits_is_refused_before_it_is_computed(form: str) -> No
     mapping = changed(MAPPING, time={"column": "UT", "format": form})
     (row,) = read(mapping, f"UT;Target;Rng;Rdot;Az;El\n{LINE.replace('2024-11-01T00:00:00', '9' * 400_000)}\n")
     assert (row["error_kind"], len(row["error"]) < 300) == ("bad_field", True)
+
+
+def test_a_mapping_may_name_columns_in_any_script() -> None:
+    """Of the letters from 128 to 255 alone, the line that lands was no JSON, so that every record was refused."""
+    names = {"Rng": "Größe", "Az": "Ázimut", "El": "高度", "Target": "🛰"}
+    header, mapping = "UT;Target;Rng;Rdot;Az;El", deepcopy(MAPPING)
+    text = str(mapping)
+    for old, new in names.items():
+        header, text = header.replace(old, new), text.replace(f"'{old}'", f"'{new}'")
+    (row,), (plain,) = (
+        read(literal_eval(text), f"{header}\n{LINE}\n"),
+        read(MAPPING, f"UT;Target;Rng;Rdot;Az;El\n{LINE}\n"),
+    )
+    assert (row["error"], row["range_m"], row["elevation_rad"]) == (None, plain["range_m"], plain["elevation_rad"])
 
 
 def test_a_mapping_that_costs_more_than_its_lines_is_refused_once() -> None:

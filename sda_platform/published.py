@@ -15,7 +15,7 @@ COLLECTOR: Final = "collector"
 CATALOGUE: Final = "catalogue"
 PLATFORM: Final = "platform"
 ADDRESS_FILES: Final = tuple(f"{service}.json" for service in (COLLECTOR, CATALOGUE, PLATFORM))
-"""The files; those of a backup would name where somebody else's services answered, who would be sent tokens."""
+"""The files. In a backup from somebody else they name addresses of theirs, to which tokens would be sent."""
 
 
 def publish(home: Path, service: str, address: str, certificate: str = "") -> None:

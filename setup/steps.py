@@ -184,14 +184,12 @@ def _classes(*, is_required: bool) -> None:
     """The archive of the engine's classes; without it, everything works and starts later."""
     _say("the engine's classes")
     command = [str(PYTHON), "-m", "sda_platform.runtime.class_archive"]
-    if is_required:
-        # Of two images of one revision, one would otherwise start later than the other.
+    try:
         _run(command, "archiving the engine's classes")
-        return
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_without_settings(os.environ))
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason was given"])[0]
-        _say(f"the engine's classes could not be archived ({reason}): it starts some seconds later each time")
+    except SetupFailed as failure:
+        if is_required:  # of two images of one revision, one would otherwise start later than the other
+            raise
+        _say(f"{' '.join(str(failure).splitlines()[:2])}; the engine starts some seconds later each time")
 
 
 def _browser() -> None:

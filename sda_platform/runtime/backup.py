@@ -65,7 +65,7 @@ _OF_PROCESSES = {
     HOME: frozenset({"engine", "logs", "serving", *ADDRESS_FILES, *platform_home.INSTANCE_FILES, _STAGED}),
 }
 """In each place what belongs to running processes, or is made anew by every start. It is neither taken nor restored:
-somebody else's would name addresses, which are sent tokens, and classes, which are loaded.
+a backup from somebody else could name addresses, to which tokens are sent, and classes, which are loaded.
 """
 _VERSION_DIGITS = 20
 _BESIDE_SQLITE = (".lock", "-wal", "-shm", "-journal")

@@ -45,7 +45,7 @@ def restore(settings: Settings, backup: Path) -> Iterator[str]:
     shutil.rmtree(copy, ignore_errors=True)
     for path in backup.rglob("*"):  # of somebody else's backup a link may lead anywhere, and have no end
         if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
-            raise NotRestorable(f"{path} is a link or a device, which a backup has none of")
+            raise NotRestorable(f"{path} is a link or a device: copy the lake with what links lead to (cp -rL)")
     shutil.copytree(backup, copy, ignore=shutil.ignore_patterns(LOCK_FILE, SET_ASIDE_TABLES))
     _require_sound(settings, copy)
     durable.sync_below(copy)

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 
 class RunLogs(LocalComputeLogManager):
-    """The keeper of outputs that the home's ``dagster.yaml`` names; ``base_dir`` is the directory of the files."""
+    """The store of outputs that the home's ``dagster.yaml`` names; ``base_dir`` is the directory of the files."""
 
     @classmethod
     @override

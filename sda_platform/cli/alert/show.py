@@ -91,6 +91,8 @@ def stated_lines(trace: Trace, currency: Currency, most: int | None = None) -> I
     status = newest["risk"] if newest["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {status}, {reported(newest)}"
     yield _marks(Marking.of(newest))
+    if why := trace.why_withdrawn:
+        yield f"  withdrawn  {why}"
     for place, role in ((1, "primary"), (2, "secondary")):
         yield f"  {role:<10} {newest[f'norad_id_{place}'] or ''} {newest[f'object_name_{place}']}"
     yield f"  TCA        {iso(newest['tca_time_ns'])}"

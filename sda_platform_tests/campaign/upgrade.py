@@ -147,7 +147,7 @@ def _left(platform: RunningPlatform) -> list[str]:
     found = platform.status()
     zones = [name for name, zone in found["zones"].items() if zone["backlog"]["segments"]]
     tables = [each.name for each in FED_TABLES if found["tables"].get(each.name, {}).get("backlog")]
-    return [*zones, *tables, *(run.run_id for run in platform.runs() if not run.is_finished)]
+    return [*zones, *tables, *(run.run_id for run in platform.runs(scheduled=True) if not run.is_finished)]
 
 
 def _has_ended(platform: RunningPlatform) -> bool:

@@ -26,6 +26,9 @@ from sda_platform.settings import Settings
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.spark.engine import python_path
 
+# Dagster's own tag on a run that a schedule started.
+SCHEDULE_TAG = "dagster/schedule_name"
+
 _START_S = 480
 
 
@@ -171,12 +174,13 @@ class RunningPlatform:
         """A fresh view of the platform's Dagster instance, to be used as a context manager."""
         return dg.DagsterInstance.from_config(str(self.home / "dagster"))
 
-    def runs(self) -> list[dg.DagsterRun]:
-        """Every run, newest first."""
+    def runs(self, *, scheduled: bool = False) -> list[dg.DagsterRun]:
+        """The runs, newest first; those of schedules only if asked for, since which there are depends on the hour."""
         with self.instance as instance:
-            return list(instance.get_runs())
+            return [run for run in instance.get_runs() if scheduled or SCHEDULE_TAG not in run.tags]
 
     def is_idle(self) -> bool:
         """No segment waits and no run is under way."""
         feeds = ("radar", "optical", "isl", "elements")
-        return not any(self.zone(f).pending_names() for f in feeds) and all(r.is_finished for r in self.runs())
+        waiting = any(self.zone(feed).pending_names() for feed in feeds)
+        return not waiting and all(run.is_finished for run in self.runs(scheduled=True))

@@ -481,10 +481,10 @@ def decayed_element_set() -> bytes:
 
 
 def check_outcomes(platform: RunningPlatform) -> list[tuple[str, bool, bool]]:
-    """Every execution of a check in any run: ``asset:check``, whether it blocks, whether it passed."""
+    """Every execution of a check in a run that no schedule started: ``asset:check``, whether it blocks, and passed."""
     kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
     with platform.instance as instance:
-        entries = [entry for run in instance.get_runs() for entry in instance.all_logs(run.run_id, of_type=kind)]
+        entries = [entry for run in platform.runs() for entry in instance.all_logs(run.run_id, of_type=kind)]
     found = [entry.get_dagster_event().asset_check_evaluation_data for entry in entries]
     return [(f"{e.asset_key.to_user_string()}:{e.check_name}", bool(e.blocking), e.passed) for e in found]
 

@@ -37,7 +37,7 @@ def agents_of(settings: Settings) -> dict[str, str]:
 
 
 def source_grid(report: Mapping[str, Any], agents: Mapping[str, str] = MappingProxyType({})) -> Grid:
-    """Tabulate the sources, each with the status of its agent if it has one, and their problems below."""
+    """Tabulate the sources, each with the status of its agent if it has one; below, problems and errors by reason."""
 
     def state(source: Mapping[str, Any]) -> str:
         agent = f"agent {agents[source['name']]}" if source["name"] in agents else ""
@@ -45,6 +45,9 @@ def source_grid(report: Mapping[str, Any], agents: Mapping[str, str] = MappingPr
         return f"{source['state']} ({details})" if details else str(source["state"])
 
     notes = [*report["problems"]]
+    for source in report["sources"]:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(source["errors"].items()))
+        notes += [f"{source['name']}: {reasons}"] if reasons else []
     if report["saturated"]:
         notes.append(f"saturated, low priority is deferred: {', '.join(report['saturated'])}")
     if report["bottleneck"]:
@@ -59,7 +62,7 @@ def source_grid(report: Mapping[str, Any], agents: Mapping[str, str] = MappingPr
         number("sealed", lambda source: f"{source['sealed']:,}"),
         number("deferred", lambda source: f"{source['deferred']:,}"),
         number("dropped", lambda source: f"{source['dropped'] + (source['kernel_drops'] or 0):,}"),
-        number("refused", lambda source: f"{sum(source['errors'].values()):,}"),
+        number("errors", lambda source: f"{sum(source['errors'].values()):,}"),
         number("restarts", "restarts"),
     )
     return grid(columns, report["sources"], "\n".join(notes))

@@ -118,7 +118,7 @@ class OpticalSource(Source):
         """Records between the mark and the archive's oldest are lost; counted once."""
         if self._gap_from_ns != self._mark.time_ns:
             self._gap_from_ns = self._mark.time_ns
-            self.errors["archive_gap_s"] += round(gap_ns / 1e9)
+            self.errors["archive_gap"] += 1
             self.note(f"{gap_ns / 1e9:,.0f} s of records are lost: the archive keeps {self._archive_ns / 3.6e12:g} h")
 
     def _narrow(self, failure: Exception) -> None:

@@ -35,18 +35,25 @@ def test_members_are_admitted_listed_and_removed__TG25(home: Path) -> None:
     assert ground(home, "fleet", "admit").exit_code == 2
 
 
-def test_sources_are_shown_with_the_status_of_their_agents(home: Path) -> None:
+def test_sources_are_shown_with_the_status_of_their_agents_and_their_errors_by_reason(home: Path) -> None:
     ground(home, "fleet", "admit", "radars")
     source: dict[str, Any] = {
         "name": "radars", "kind": "radar", "address": "-", "state": "running", "detail": "", "silent_s": None,
         "sealed": 1, "deferred": 0, "dropped": 0, "kernel_drops": None, "errors": {}, "restarts": 0, "rate_per_s": 0.0,
     }  # fmt: skip
-    report = {"sources": [source, {**source, "name": "others"}], "problems": [], "saturated": [], "bottleneck": ""}
+    report = {
+        "sources": [source, {**source, "name": "others", "errors": {"torn": 1, "duplicate": 2200}}],
+        "problems": [],
+        "saturated": [],
+        "bottleneck": "",
+    }
     console = Console(width=160, record=True)
     console.print(source_grid(report, agents_of(Settings(home=home))))
     shown = console.export_text()
     assert "running (agent never seen)" in shown
     assert shown.count("agent") == 1
+    assert "others: duplicate 2,200, torn 1" in [line.strip() for line in shown.splitlines()]
+    assert "radars: " not in shown
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ def recompute(
     chosen = {table.name: (table, found) for table, found in known if found is not None}
     forks = {name: TableLog(table, f"{shadow_uri}/{name}") for name, (table, _) in chosen.items()}
     made: Made = {name: {} for name in chosen}
+    for table, found in chosen.values():
+        report(table, 0, len(found.commits))
     with ExitStack() as opened:
         read = [each for table, found in chosen.values() for each in read_again(table, found)]
         opened.enter_context(VersionLeases(live.uri).held(read, "impact"))
@@ -48,7 +50,6 @@ def recompute(
                 made[name][found.before.sequence] = found.before
         for table, commit in _inputs_first(chosen.values()):
             name, found = table.name, chosen[table.name][1]
-            report(table, commit.sequence - found.first, len(found.commits))
             lake = CounterfactualLake(live, table, shadow_uri, found, commit, made, other.left_out.get(name, ""))
             run_again(lake, table, commit, apart[name], other.corrected)
             made[name][commit.sequence] = lake.made()

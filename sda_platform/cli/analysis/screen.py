@@ -97,7 +97,7 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     how_near = search.how_near if volumes is None else f"the volumes of {', '.join(volumes)}"
     console.print(f"{who}, {iso(search.start_ns)} to {iso(search.end_ns)}, within {how_near}")
     columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("screening", total=None)
         found = screen_elements(
             elements,

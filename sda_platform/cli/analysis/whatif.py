@@ -145,8 +145,8 @@ def _progress(scene: Any) -> Any:
 
     @contextmanager
     def shown() -> Iterator[Any]:
-        columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=PeopleConsole(stderr=True), transient=True) as progress:
+        columns, console = (TextColumn("screening"), BarColumn(), TimeElapsedColumn()), PeopleConsole(stderr=True)
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("screening", total=None)
             yield replace(scene, report=lambda done, of: progress.update(task, completed=done, total=of))
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 import sda_platform.definitions  # noqa: F401  # the packages declare there what their tables promise
 from sda_platform import audit_log
-from sda_platform.cli.lake.replay import bars
+from sda_platform.cli.lake.replay import commit_counts, commits_bar
 from sda_platform.cli.lake.session import session_of
 from sda_platform.cli.people import lake_of, require_used
 from sda_platform.definitions import default_resources
@@ -54,7 +54,7 @@ def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *
     tables = tables_named(name)
     require_used(settings)
     alone = take_locks(settings.home.absolute(), settings.lake_uri, settings.landing_uri) if apply else nullcontext()
-    with alone, session_of(settings) as session, bars(console) as report:
+    with alone, session_of(settings) as session, commits_bar(console, commit_counts(settings, tables, span)) as report:
         lake = lake_of(settings, session, "reconcile")
         with temporary_shadow(settings.lake_uri, "reconcile") as shadow:
             found = reconcile(

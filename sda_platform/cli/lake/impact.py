@@ -6,7 +6,7 @@ from itertools import groupby
 from rich.console import Console
 
 from sda_platform import audit_log
-from sda_platform.cli.lake.replay import bars
+from sda_platform.cli.lake.replay import commits_bar
 from sda_platform.cli.lake.session import session_of
 from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
@@ -27,7 +27,7 @@ def run_recompute(
     Raises the errors of `recompute_impact`, and EngineUnavailable.
     """
     place = temporary_shadow(settings.lake_uri, "impact")
-    with place as uri, session_of(settings) as session, bars(console) as report:
+    with place as uri, session_of(settings) as session, commits_bar(console) as report:
         lake = lake_of(settings, session, "impact")
         resources = default_resources(settings)
         made = recompute_impact(

@@ -1,12 +1,13 @@
 """`sda lake replay` for people: where the replay works, how far it is, and the verdict on each table."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from types import MappingProxyType
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sda_platform.cli.lake.session import session_of
@@ -34,16 +35,26 @@ def run_replay(
     Without ``shadow``, a temporary directory next to the lake is used and removed at the end unless it is to be kept;
     ``shadow`` is kept. Raises the errors of `replay_lake`, UnknownTable and EngineUnavailable.
     """
-    tables = [each for each in tables_named(name) if history(lake_of(settings).log(each), span)]
-    if not tables:
+    counts = commit_counts(settings, tables_named(name), span)
+    if not counts:
         return []
     place = nullcontext(shadow) if shadow else temporary_shadow(settings.lake_uri, "replay", keep=keep)
-    with place as uri, session_of(settings) as session, bars(console) as report:
-        lake = lake_of(settings, session, "replay")
+    with place as uri, session_of(settings) as session, commits_bar(console, counts) as report:
+        lake, tables = (
+            lake_of(settings, session, "replay"),
+            [each for each in tables_named(name) if each.name in counts],
+        )
         found = replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
     if keep or shadow:
         console.print(f"the replayed tables are in {uri}")
     return found
+
+
+def commit_counts(settings: Settings, tables: Sequence[Table], span: Span) -> dict[str, int]:
+    """Return how many commits of each table lie in ``span``; tables without one are left out."""
+    lake = lake_of(settings)
+    found = {table.name: history(lake.log(table), span) for table in tables}
+    return {name: len(each.commits) for name, each in found.items() if each is not None}
 
 
 def nothing_to_replay(settings: Settings, name: str) -> str:
@@ -58,22 +69,26 @@ def nothing_to_replay(settings: Settings, name: str) -> str:
 
 
 @contextmanager
-def bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
-    """Show a progress bar for each table; the result is a callback for each replayed commit.
+def commits_bar(
+    console: Console, counts: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[Callable[[Table, int, int], None]]:
+    """Show how many commits of all tables are made again, and how long the rest may take.
 
-    Where no person watches, a line says how far it is, each ten seconds.
+    The result is called with a table, how many of its commits are made, and how many it has; ``counts`` has the latter
+    by table from the start. Where no person watches, a line says so each ten seconds.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bars, reported = dict[str, TaskID](), [time.monotonic()]
-    with Progress(*columns, console=console, transient=True) as progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    made, all_of, reported = dict[str, int](), dict(counts), [time.monotonic()]
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("")
 
         def report(table: Table, done: int, of: int) -> None:
-            if table.name not in bars:
-                bars[table.name] = progress.add_task(table.name, total=of)
-            progress.update(bars[table.name], completed=done)
+            made[table.name], all_of[table.name] = done, of
+            now, total = sum(made.values()), sum(all_of.values())
+            progress.update(bar, description=table.name, completed=now, total=total)
             if not console.is_terminal and time.monotonic() - reported[0] >= _EVERY_S:
                 reported[0] = time.monotonic()
-                console.print(f"{table.name}: {done:,} of {of:,} commits")
+                console.print(f"{now:,} of {total:,} commits are made again; now {table.name}")
 
         yield report
 

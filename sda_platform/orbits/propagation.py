@@ -28,7 +28,7 @@ SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
         **_LIBRARY_ERRORS,
         NOT_FINITE: "the elements or the propagated state are not finite numbers",
         STATED_DECAY: "the object has decayed, as the source of the set states",
-        IMPOSSIBLE: "the radius or the speed is beyond what the elements allow",
+        IMPOSSIBLE: "the elements lead through the Earth, or the radius or speed is beyond what they allow",
     }
 )
 """Why a set has no state at a time: the errors of the SGP4 library, and those of `usable_spans`."""

@@ -40,7 +40,10 @@ def extreme_sets(seed: int, count: int) -> ElementSets:
         "norad_id": np.arange(1, half + 1),
         "epoch_time_ns": np.full(half, real.epoch_time_ns[0]),
         "mean_motion_rev_per_day": np.where(low, one(10, 17, half), 10 ** one(-2, 1.23, half)),
-        "eccentricity": np.where(one(size=half) < 0.5, one(0, 1, half) ** 3, 10 ** one(-7, -1e-4, half)),
+        "eccentricity": np.choose(
+            chance.integers(0, 3, half),
+            [one(0, 1, half) ** 3, 10 ** one(-7, -1e-4, half), 1 - 10 ** one(-16, -2, half)],
+        ),
         "inclination_deg": one(0, 180, half),
         "raan_deg": one(0, 360, half),
         "arg_of_pericenter_deg": one(0, 360, half),

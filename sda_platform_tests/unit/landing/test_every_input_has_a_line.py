@@ -140,6 +140,16 @@ def test_every_set_that_is_put_over_http_has_a_line(name: str, defect: str) -> N
         assert refused or not data.strip(b"\0") or not list(split_records(data, name))
 
 
+@pytest.mark.parametrize("eccentricity", ["0.99", "0.9999999", "0.999999999", "0.9999999999999999"])
+def test_a_set_that_leads_through_the_earth_is_refused_alone(eccentricity: str, lake: Lake, tmp_path: Path) -> None:
+    """It ended the decoding of its batch: one record stopped the catalogue."""
+    data = SAMPLES["omm-csv"].replace(b".00086", eccentricity.encode(), 1)
+    found = arrive("land", data, "omm-csv", lake, tmp_path)
+    assert (found.used, len(found.reasons)) == (1, 1)
+    sets, refused = accepted_sets(data, "omm-csv", NOW_NS)
+    assert (len(sets), [each.record for each in refused]) == (1, [0])
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_messages_of_space_track_in_json_are_read_as_messages(way: str, lake: Lake, tmp_path: Path) -> None:
     found = arrive(way, json.dumps([PUBLIC, {**PUBLIC, "CDM_ID": "2"}]).encode(), "cdm-json", lake, tmp_path)

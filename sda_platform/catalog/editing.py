@@ -12,6 +12,8 @@ from sda_platform.catalog.held_lookup import named_set
 from sda_platform.catalog.sites import EditingSite, SiteKeys
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS
 from sda_platform.formats.edits import CORRECTION, RELEASE, BadEdit, Edit, encode_edits
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.reading import require_readable
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows, usable_rows
@@ -116,8 +118,15 @@ def _is_named(row: dict[str, Any], segment: str) -> bool:
 
 
 def land_edits(lake: Lake, landing_uri: str, edits: list[Edit]) -> str:
-    """Seal edits into the landing zone; the name of the segment follows from its content."""
+    """Seal edits into the landing zone; the name of the segment follows from its content.
+
+    Raises BadEdit for one that a reader of the zone would refuse.
+    """
     data = encode_edits(edits)
+    try:
+        require_readable(data, _FORMAT, EDITS_FEED)
+    except RecordError as error:
+        raise BadEdit(str(error)) from None
     name = f"edits-{hashlib.sha256(data).hexdigest()[:24]}.edits"
     LandingZone(landing_uri, EDITS_FEED).seal_at(lake.clock.now_ns(), name, data, _FORMAT, sender=Sender(user()))
     return name

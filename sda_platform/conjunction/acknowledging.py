@@ -16,10 +16,9 @@ from sda_platform.formats.acknowledgements import (
     ASSIGN,
     AlertAcknowledgement,
     encode_acknowledgements,
-    read_acknowledgement,
 )
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.records import RawRecord
+from sda_platform.formats.reading import require_readable
 from sda_platform.formats.segments import Sender
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake
@@ -61,7 +60,7 @@ def act(
     made = AlertAcknowledgement(alert_id, revision, by.strip(), comment, now_ns, action, assigned_to.strip())
     data = encode_acknowledgements([made])
     try:
-        read_acknowledgement(RawRecord(0, now_ns, data))
+        require_readable(data, _FORMAT, ACKNOWLEDGEMENTS_FEED)
     except RecordError as error:
         raise UnusableAction(str(error)) from None
     name = f"ack-{hashlib.sha256(data).hexdigest()[:24]}.acks"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.plain_text import require_plain
@@ -32,6 +33,13 @@ def read_records(
         except RecordError as error:
             errors[row] = error.alone()
     return values, errors
+
+
+def require_readable(data: bytes, segment_format: str, zone: str) -> None:
+    """Raise RecordError for the first record of a segment that a reader of ``zone`` will refuse: for its writer."""
+    errors = read_records(list(split_records(data, segment_format)), segment_format, zone)[1]
+    if errors:
+        raise errors[min(errors)]
 
 
 def error_text(record: RawRecord, error: RecordError | None) -> str | None:

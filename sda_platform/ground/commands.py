@@ -41,7 +41,7 @@ class BadDirection(BadCommand):
 
 
 class BadId(BadCommand):
-    """A command's id is empty, or too long for a packet."""
+    """A command's id is empty, too long for a packet, or no plain text."""
 
 
 class QueueFull(Exception):

@@ -11,11 +11,13 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.audit_log import user
+from sda_platform.formats.errors import RecordError
 from sda_platform.formats.ground_events import CONFIRMED, EXPIRED, ISSUED, GroundEvent, encode_ground_events
+from sda_platform.formats.reading import require_readable
 from sda_platform.formats.segments import Sender
 from sda_platform.ground.command_states import EVENT_COLUMNS, decode, states
 from sda_platform.ground.commanders import UNSIGNED, CommandAuthority, CommandersError, issue_refusal
-from sda_platform.ground.commands import PRIORITY, check_direction, check_id
+from sda_platform.ground.commands import PRIORITY, BadId, check_direction, check_id
 from sda_platform.ground.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -112,6 +114,10 @@ class CommandLog:
             elevation_deg=elevation_deg,
         )
         event = self._authority.issued(event)
+        try:
+            require_readable(encode_ground_events([event]), FORMAT, GROUND_FEED)
+        except RecordError as error:
+            raise BadId(str(error)) from None
         self.append([event])
         return event
 

@@ -8,11 +8,14 @@ from typing import Final
 
 from upath import UPath
 
+from sda_platform.formats.errors import RecordError
 from sda_platform.formats.membership_events import ADMITTED, REMOVED, MembershipEvent, encode_membership_events
+from sda_platform.formats.reading import require_readable
 from sda_platform.formats.segments import Sender
 from sda_platform.ground.membership_states import VIEW_EXPIRES_S
 from sda_platform.ground.serf import SerfAgent, SerfMember
 from sda_platform.lake import durable
+from sda_platform.lake.errors import Misconfigured
 from sda_platform.landing.zone import LandingZone
 
 FORMAT: Final = "membership-jsonl"
@@ -80,8 +83,15 @@ class ViewReporter:
 
 
 def change_registry(zone: LandingZone, now_ns: int, who: str, members: Iterable[str], *, admits: bool) -> None:
-    """Admit ``members`` to the fleet or remove them; it is durable when this returns."""
+    """Admit ``members`` to the fleet or remove them; it is durable when this returns.
+
+    Raises Misconfigured for a name that a reader of the zone would refuse.
+    """
     events = [MembershipEvent(who, name, ADMITTED if admits else REMOVED, now_ns) for name in members]
+    try:
+        require_readable(encode_membership_events(events), FORMAT, zone.feed)
+    except RecordError as error:
+        raise Misconfigured(str(error)) from None
     _seal(zone, who, f"registry-{uuid.uuid4().hex[:8]}", now_ns, events)
 
 

@@ -55,6 +55,7 @@ _SUBMISSION: Final[Mapping[str, Schema]] = {
     **dict.fromkeys(("id", "received_utc"), _TEXT),
     "state": {"type": "string", "enum": ["received", "screened", "not_used"]},
     "screened_until_utc": {"type": ["string", "null"]},
+    "withheld": {"type": "string"},
     "ephemerides": {"type": "array", "items": {"type": "object"}},
 }
 _OF_EVENTS: Final = ("cursor", "is_complete", "events")

@@ -136,6 +136,11 @@ class Client:
         """Return whether an object is one of the client's."""
         return self.norad_ids is None or norad_id in self.norad_ids
 
+    def require_all_read(self) -> None:
+        """Raise NotAllowed unless the client may read, and what every source has brought."""
+        self.require_right(Right.READ)
+        self.require_every_source()
+
     def require_right(self, right: Right) -> None:
         """Raise NotAllowed unless the client may do that."""
         if right not in self.may:

@@ -71,9 +71,9 @@ def reader_of(request: Request, *, of_every_source: bool) -> Client:
         return found or Client("anyone", may=_READER)
     if found is None:
         raise LoginNeeded(_HOW)
-    found.require_right(Right.READ)
     if of_every_source:
-        found.require_every_source()
+        found.require_all_read()
+    found.require_right(Right.READ)
     request.state.sources = found.sources
     quotas: Quotas = request.app.state.reading_quotas
     quotas.require(found.name)

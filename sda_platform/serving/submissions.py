@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from sda_platform.formats.segments import Sender
 from sda_platform.serving.bodies import bodies_of, media_type_of
-from sda_platform.serving.clients import REFUSED, Client
+from sda_platform.serving.clients import REFUSED, Client, KnownClients, NotAllowed
 from sda_platform.serving.conditional import of_this_moment
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.negotiation import best
@@ -33,6 +33,8 @@ RECEIVED, SCREENED, NOT_USED = "received", "screened", "not_used"
 ID_DIGITS: Final = 24
 _DIGITS: Final = range(12, 65)  # from what the names of landed segments have to a whole hash
 _MESSAGES: Final = {"kvn": "application/x-ccsds-kvn", "xml": "application/xml"}
+OF_CONJUNCTIONS: Final = ("conjunctions_using_it", "why_others_do_not")
+"""Facts of an ephemeris that come from the conjunctions of its object."""
 ANSWERS: Final = ("json", *_MESSAGES)
 """The formats in which a submission is answered."""
 
@@ -109,13 +111,33 @@ def _submission(request: Request) -> Response:
     if found is None:
         raise NotFound(f"no ephemeris was submitted or landed with the id {submission_id[:40]!r}")
     client.require(found.norad_ids)
+    withheld = _why_withheld(request, client)
+    if withheld and encoding:
+        raise NotAllowed(withheld)
     is_over = found.state != RECEIVED
     if encoding:
         headers = {"X-State": found.state} | ({} if is_over else {"Retry-After": "10"})
         answer = Response(found.write(encoding), 200 if is_over else 202, headers, _MESSAGES[encoding])
         return of_this_moment(request, answer)
     facts = {"id": submission_id, "state": found.state, **found.facts, "conjunctions": list(found.conjunctions)}
+    if withheld:
+        del facts["conjunctions"]
+        facts["withheld"] = withheld
+        for ephemeris in facts.get("ephemerides", ()):
+            for name in OF_CONJUNCTIONS:
+                ephemeris.pop(name, None)
     return of_this_moment(request, Response(json_rows([facts])[1:-1], 200, media_type="application/json"))
+
+
+def _why_withheld(request: Request, client: Client) -> str:
+    """Return why a client may not read the conjunctions of its ephemerides, which rest on what others brought."""
+    clients: KnownClients = request.app.state.clients
+    try:
+        if clients.reading.needs_login:
+            client.require_all_read()
+    except NotAllowed as refusal:
+        return str(refusal)
+    return ""
 
 
 def _encoding(request: Request) -> str | None:

@@ -16,13 +16,14 @@ from sda_platform.formats.registry import known_format
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
-from sda_platform.runtime.submitted_ephemerides import _use
+from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides, _use
+from sda_platform.serving.submissions import SCREENED, Submission
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
 from sda_platform_tests.support.sample_inputs import SAMPLES
 from sda_platform_tests.support.segments import START_NS, after, described
 from sda_platform_tests.unit.serving.client import Client
-from sda_platform_tests.unit.serving.endpoint import endpoint_over
+from sda_platform_tests.unit.serving.endpoint import TOKENS, application_over, clients_of, endpoint_over
 
 KVN = {"content-type": "application/x-ccsds-kvn"}
 PLACE, SPEED = np.array([7000.0, 0.0, 0.0]), np.array([0.0, 5.0, 5.7])
@@ -210,3 +211,37 @@ def test_what_landed_and_is_not_used_is_never_answered_as_screened(
     (stated,) = found["ephemerides"]
     assert stated["state"] == "not_used"
     assert reason in stated["reason"]
+
+
+class Screened(SubmittedEphemerides):
+    """As after a run: the only submission has a conjunction with an object that another source brought."""
+
+    def find(self, submission_id: str) -> Submission | None:
+        del submission_id
+        stated = {"norad_id": 25544, "conjunctions_using_it": 1, "why_others_do_not": ["older"]}
+        row = {"norad_id_1": 5, "norad_id_2": 25544, "miss_distance_km": 0.2}
+        return Submission(SCREENED, [25544], {"ephemerides": [stated]}, [row], lambda _: b"CCSDS_CDM_VERS = 1.0\n")
+
+
+@pytest.mark.parametrize("limit", ['sources = ["nobody"]', 'may = ["write"]', ""])
+@pytest.mark.parametrize("needs_login", [True, False])
+def test_conjunctions_are_for_who_may_read_what_every_source_brought(
+    limit: str, needs_login: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "sources" in limit and not needs_login:
+        pytest.skip("such a client is refused when the file is read")
+    monkeypatch.setenv("AURORA_TOKEN", TOKENS["AURORA_TOKEN"])
+    text = f"[reading]\nneeds_login = {str(needs_login).lower()}\n[clients.aurora]\ntoken_variable = 'AURORA_TOKEN'\n"
+    with application_over(tmp_path, clients_of(tmp_path, text + limit)) as (app, lake):
+        app.state.submissions = Screened(lake, str(tmp_path / "landing"))
+        login = {"authorization": f"Bearer {TOKENS['AURORA_TOKEN']}"}
+        with Client(app) as client:
+            found = client.get(f"/ephemerides/{'0' * 24}", headers=login)
+            messages = client.get(f"/ephemerides/{'0' * 24}?format=kvn", headers=login)
+    facts = found.json()
+    assert (found.status_code, facts["state"]) == (200, SCREENED)
+    is_limited = bool(limit) and needs_login
+    assert ("conjunctions" in facts, "withheld" in facts) == (not is_limited, is_limited)
+    assert facts["ephemerides"][0].keys() == ({"norad_id"} if is_limited else set(facts["ephemerides"][0]))
+    assert messages.status_code == (403 if is_limited else 200)
+    assert (b"CCSDS_CDM_VERS" in messages.content) is not is_limited

@@ -49,8 +49,9 @@ class DeadlineProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         super().connection_made(transport)
         if self.limit_concurrency is not None:
-            self.peer = peer_of(self.client)
-            own = sum(getattr(each, "peer", None) == self.peer for each in self.connections)
+            peer = peer_of(self.client)
+            # A WebSocket has another protocol here, with the same name for who connects.
+            own = sum(peer_of(getattr(each, "client", None)) == peer for each in self.connections)
             if not is_fair(own, len(self.connections), self.limit_concurrency):
                 transport.abort()
                 return

@@ -1,18 +1,24 @@
 """A small HTTP server for pages that a process makes on request; it changes nothing."""
 
 import logging
+import socket
 import socketserver
+import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from sda_platform.fair_share import FairShare, peer_of
 from sda_platform.http_gate import REFUSED_HOST, is_own_host
 
-_REQUEST_WITHIN_S = 10.0
+_BYTE_WITHIN_S = 10.0
+_WITHIN_S = 30.0
+_MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -28,19 +34,51 @@ Page = Callable[[], PageAnswer]
 
 
 class Pages(socketserver.ThreadingMixIn, HTTPServer):
-    """Serves ``pages``, by path, at ``host`` and ``port`` (0: any) while the context lasts."""
+    """Serves ``pages``, by path, at ``host`` and ``port`` (0: any) while the context lasts.
+
+    A request has its time as a whole. Requests are bounded together, and an address has a fair share of them.
+    """
 
     daemon_threads = True
+    within_s: float = _WITHIN_S
 
     def __init__(self, host: str, port: int, pages: Mapping[str, Page], hosts: Collection[str] = ()) -> None:
         """``hosts``: names under which it is reached, besides those of `http_gate.is_own_host`."""
         super().__init__((host, port), _Exchange)
         self.pages, self.hosts = pages, hosts
+        self._lock, self._share = Lock(), FairShare(_MOST_AT_ONCE)
+        self._ends_s: dict[socket.socket, float] = {}
 
     @property
     def port(self) -> int:
         """The port at which it listens."""
         return int(self.server_address[1])
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Let a connection in if its address has a share left."""
+        with self._lock:
+            if not self._share.takes(peer_of(client_address)):
+                return False
+            self._ends_s[request] = time.monotonic() + self.within_s
+        return True
+
+    def service_actions(self) -> None:
+        """End the requests whose time is over; called twice a second."""
+        now_s = time.monotonic()
+        with self._lock:
+            late = [request for request, end_s in self._ends_s.items() if end_s < now_s]
+        for request in late:
+            with suppress(OSError):  # it has ended in this moment
+                request.shutdown(socket.SHUT_RDWR)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer one connection, and give its place back."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                del self._ends_s[request]
+                self._share.give_back(peer_of(client_address))
 
     def __enter__(self) -> Self:
         Thread(target=self.serve_forever, name="pages", daemon=True).start()
@@ -55,7 +93,7 @@ class Pages(socketserver.ThreadingMixIn, HTTPServer):
 
 class _Exchange(BaseHTTPRequestHandler):
     server: Pages
-    timeout = _REQUEST_WITHIN_S
+    timeout = _BYTE_WITHIN_S
 
     def do_GET(self) -> None:
         if not is_own_host(self.headers.get("Host", ""), self.server.hosts):

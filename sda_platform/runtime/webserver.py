@@ -11,38 +11,29 @@ import functools
 import logging
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
 import uvicorn
-from dagster._core.workspace.context import IWorkspaceProcessContext, WorkspaceRequestContext
-from dagster._core.workspace.permissions import PermissionResult
+from dagster._core.workspace.context import IWorkspaceProcessContext
 from dagster_webserver import cli
-from dagster_webserver.webserver import DagsterWebserver
-from graphene import Schema
-from graphql import GraphQLError
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from typing_extensions import override
 
 from sda_platform.edge.address import Address
 from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.http_gate import BASIC_CHALLENGE, READING, HttpGate, headers_of, refuse
+from sda_platform.runtime.role_webserver import USER, RoleWebserver
 from sda_platform.runtime.services import UI_TOKEN
-from sda_platform.runtime.ui_roles import Role, User, has_permission, may_mutate
+from sda_platform.runtime.ui_roles import Role, User
 from sda_platform.runtime.ui_users import Users, UsersError
 from sda_platform.settings import Settings
 from sda_platform.spark.channel import kept_token
 
 # With this function Dagster's command makes its application (decision 20).
 _FACTORY: Final = "create_app_from_workspace_process_context"
-_USER: Final = "sda.user"
 _CHALLENGE: Final = ((b"www-authenticate", BASIC_CHALLENGE.encode()),)
 MOST_BODY_BYTES: Final = 2**18
 """Of a request, and of a message of a WebSocket. A query of 8 MiB was parsed for minutes, and nothing else answered."""
@@ -52,11 +43,6 @@ RECHECK_S: Final = 5.0
 _POLICY_VIOLATION: Final = 1008
 _PROBED: Final = "/server_info"
 """Versions alone: the answer by which a probe sees that the process works."""
-_NOWHERE_ELSE: Final = (
-    "img-src 'self' data: blob:; media-src 'self'; font-src 'self' data:; connect-src 'self'; frame-src 'self'; "
-    "form-action 'self'; frame-ancestors 'self'"
-)
-"""Of Dagster's pages: whatever a text becomes on one, the browser asks no other server, and no other page shows one."""
 _log = logging.getLogger(cli.WEBSERVER_LOGGER_NAME)
 
 
@@ -77,9 +63,9 @@ class LoginGate:
         elif _changes_by_path(scope) and user.role < Role.ADMIN:
             await refuse(scope, send, f"the role {user.role.name.lower()} may not do that")
         elif scope["type"] == "websocket":
-            await self._app({**scope, _USER: user}, self._while_known(user, scope, receive, send), send)
+            await self._app({**scope, USER: user}, self._while_known(user, scope, receive, send), send)
         else:
-            await self._app({**scope, _USER: user}, receive, send)
+            await self._app({**scope, USER: user}, receive, send)
 
     def _while_known(self, user: User, scope: Scope, receive: Receive, send: Send) -> Receive:
         """Return ``receive`` that ends the connection, at the latest `RECHECK_S` after ``user`` has lost the role."""
@@ -139,7 +125,7 @@ class GraphqlGate:
             await self._app(scope, _within(receive), send)
         elif scope["method"] != "POST" and parse_qs(scope["query_string"], keep_blank_values=True):
             await refuse(scope, send, "a query is a POST of JSON, not the address of a page", 405)
-        elif scope["method"] == "POST" and _media_type(scope) != "application/json":
+        elif scope["method"] == "POST" and not _is_json(scope):
             await refuse(scope, send, "a query is a POST of application/json", 415)
         else:
             await self._app(scope, _within(receive), send)
@@ -166,114 +152,10 @@ def _is_graphql(scope: Scope) -> bool:
     return bool(scope["path"].rstrip("/").endswith("/graphql"))
 
 
-def _media_type(scope: Scope) -> str:
-    return headers_of(scope).get("content-type", "").partition(";")[0].strip().lower()
-
-
-class _RoleContext(WorkspaceRequestContext):
-    """Dagster's context of a request, with the permissions of a role: by these the UI shows its buttons."""
-
-    def __init__(self, base: WorkspaceRequestContext, role: Role) -> None:
-        super().__init__(
-            instance=base.instance,
-            current_workspace=base.get_current_workspace(),
-            process_context=base.process_context,
-            version=base.version,
-            source=base.source,
-            read_only=role is Role.VIEWER,
-        )
-        self._role = role
-
-    @property
-    @override
-    def permissions(self) -> Mapping[str, PermissionResult]:
-        return self._limited(super().permissions)
-
-    @override
-    def permissions_for_location(self, *, location_name: str) -> Mapping[str, PermissionResult]:
-        return self._limited(super().permissions_for_location(location_name=location_name))
-
-    def _limited(self, all_permissions: Mapping[str, PermissionResult]) -> Mapping[str, PermissionResult]:
-        none = PermissionResult(enabled=False, disabled_reason=f"not for the role {self._role.name.lower()}")
-        return {name: each if has_permission(self._role, name) else none for name, each in all_permissions.items()}
-
-
-class NotForRole(GraphQLError):
-    """A mutation that the role of its sender does not include."""
-
-
-class RoleWebserver(DagsterWebserver[Any, Any]):
-    """Dagster's webserver, which executes for each user what the role allows."""
-
-    @override
-    def build_graphql_schema(self) -> Schema:
-        schema = super().build_graphql_schema()
-        mutations = schema.graphql_schema.mutation_type
-        if mutations is None:
-            raise TypeError("Dagster's schema has no type of mutations")
-        for name, field in mutations.fields.items():
-            field.resolve = _for_roles(name, field.resolve)
-        return schema
-
-    @override
-    def make_csp_header(self, nonce: str) -> str:
-        return f"{super().make_csp_header(nonce).strip().rstrip(';')}; {_NOWHERE_ELSE}"
-
-    @override
-    def _make_request_context(self, conn: HTTPConnection) -> WorkspaceRequestContext:
-        return _RoleContext(super()._make_request_context(conn), _user_of(conn).role)
-
-    @override
-    async def download_notebook(self, request: Request) -> Response:
-        # No asset here is a notebook, and Dagster would render any file of that kind which the process can read.
-        raise HTTPException(HTTPStatus.NOT_FOUND, "no asset of this platform is a notebook")
-
-    @override
-    def _determine_status_code(
-        self, resolver_errors: list[GraphQLError] | None, captured_errors: list[Exception]
-    ) -> int:
-        if any(isinstance(each.original_error, NotForRole) for each in resolver_errors or ()):
-            return HTTPStatus.FORBIDDEN
-        return super()._determine_status_code(resolver_errors, captured_errors)
-
-
-def _for_roles(name: str, resolve: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return the resolver of the mutation ``name``, for those who may execute it."""
-    if resolve is None:
-        raise TypeError(f"Dagster's mutation {name} has no resolver")
-
-    def judged(root: Any, info: Any, **arguments: Any) -> Any:
-        user = _user_of(info.context.source)
-        reason = f"the role {user.role.name.lower()} may not {name}"
-        if user.role < Role.ADMIN and (part := _of_an_admin(arguments)):
-            reason, is_allowed = f"{reason} with {part}", False
-        else:
-            is_allowed = may_mutate(user.role, name)
-        if not is_allowed:
-            _log.warning("%s, %s: %s is refused", user.name, user.role.name.lower(), name)
-            raise NotForRole(reason)
-        _log.info("%s, %s: %s", user.name, user.role.name.lower(), name)
-        return resolve(root, info, **arguments)
-
-    return judged
-
-
-def _of_an_admin(arguments: Any) -> str:
-    """Return what in the arguments of a mutation would let a run do something else than its job; empty: nothing.
-
-    A configuration can replace the lake and the subscriber.
-    """
-    if isinstance(arguments, Mapping) and arguments.get("runConfigData") not in (None, "", "{}", {}):
-        return "a configuration of its own"
-    parts = arguments.values() if isinstance(arguments, Mapping) else arguments if isinstance(arguments, list) else ()
-    return next(filter(None, map(_of_an_admin, parts)), "")
-
-
-def _user_of(source: Any) -> User:
-    user = source.scope[_USER]
-    if not isinstance(user, User):
-        raise TypeError("a request came past the gate")
-    return user
+def _is_json(scope: Scope) -> bool:
+    """Return whether Dagster takes a body as JSON, too: it looks for media types anywhere in the header, as written."""
+    media_type, _, more = headers_of(scope).get("content-type", "").partition(";")
+    return media_type.strip() == "application/json" and "/" not in more
 
 
 def gated(app: ASGIApp, hosts: Collection[str], users: Users | None = None, anyone: Role = Role.ADMIN) -> ASGIApp:
@@ -301,7 +183,11 @@ def main(arguments: Sequence[str]) -> None:
 
     setattr(cli, _FACTORY, build)
     run = functools.partial(
-        uvicorn.run, http=DeadlineProtocol, limit_concurrency=MOST_CONNECTIONS, ws_max_size=MOST_BODY_BYTES
+        uvicorn.run,
+        http=DeadlineProtocol,
+        limit_concurrency=MOST_CONNECTIONS,
+        ws_max_size=MOST_BODY_BYTES,
+        proxy_headers=False,
     )
     setattr(uvicorn, "run", run)  # noqa: B010 - what Dagster's command calls
     sys.argv = ["dagster-webserver", *arguments]

@@ -14,9 +14,10 @@ from dagster._core.workspace.load_target import PythonFileTarget
 from starlette.types import ASGIApp
 
 from sda_platform.http_deadline import DeadlineProtocol
+from sda_platform.runtime.role_webserver import RoleWebserver
 from sda_platform.runtime.ui_roles import ROLE_NAMES, Role
 from sda_platform.runtime.ui_users import Users, new_user
-from sda_platform.runtime.webserver import RoleWebserver, gated
+from sda_platform.runtime.webserver import gated
 
 PROBE_TOKEN = "of-the-platform"
 
@@ -42,10 +43,11 @@ def ui(
 
 
 @contextmanager
-def served(app: ASGIApp, http: Any = DeadlineProtocol) -> Iterator[int]:
+def served(app: ASGIApp, http: Any = DeadlineProtocol, most_connections: int | None = None) -> Iterator[int]:
     """The port at which a thread serves ``app``."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, http=http, log_level="error", lifespan="off"))
+    options = {"http": http, "limit_concurrency": most_connections, "log_level": "error", "lifespan": "off"}
+    server = uvicorn.Server(uvicorn.Config(app, **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

@@ -15,7 +15,7 @@ from dagster_webserver import cli
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sda_platform.http_deadline import DeadlineProtocol
-from sda_platform.http_gate import HttpGate, is_own_host
+from sda_platform.http_gate import HttpGate, basic_login, is_own_host
 from sda_platform.runtime import webserver
 from sda_platform.runtime.ui_roles import Role
 from sda_platform.runtime.webserver import gated
@@ -140,6 +140,15 @@ _ATTACKS = """async (target) => {
   for (const each of tries) { try { await each(); } catch (error) { /* refused */ } }
   await new Promise((done) => setTimeout(done, 200));
 }"""
+
+
+@pytest.mark.parametrize(
+    "authorization", ["", "Basic", "Basic \xff\xff", "Basic é", "Basic a", "Basic ====", "Basic /w==", "Bearer YTpi"]
+)
+def test_what_is_no_login_names_nobody(authorization: str) -> None:
+    """A header that is not ASCII was a fault of the server, and counted as no wrong login."""
+    assert basic_login(authorization) == ("", "")
+    assert basic_login("Basic YTpi") == ("a", "b")
 
 
 def test_a_browser_on_a_foreign_page_or_name_writes_nothing() -> None:

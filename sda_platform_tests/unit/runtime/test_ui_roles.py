@@ -152,7 +152,10 @@ def test_lists_of_queries_other_cases_and_other_bodies_execute_nothing(sender: S
     assert sender.post(json.dumps([{"query": RELOAD}]), viewer).status_code == 500
     for query in (RELOAD.replace("reload", "Reload"), RELOAD.replace("mutation", "MUTATION")):
         assert sender.post(json.dumps({"query": query}), viewer).status_code == 400
-    for kind in ("application/graphql", "text/plain", "application/json-patch+json"):
+    for kind in (
+        "application/graphql", "text/plain", "application/json-patch+json", "APPLICATION/JSON",
+        "application/json; application/graphql",
+    ):  # fmt: skip
         assert sender.post(RELOAD, {**viewer, "Content-Type": kind}).status_code == 415
     twice = [*viewer.items(), ("Content-Type", "application/graphql"), ("Content-Type", "application/json")]
     assert sender.post(RELOAD, twice).status_code == 403

@@ -67,8 +67,11 @@ def _default_settings(command: str | None) -> Settings:
     """Return the settings without ``--home``: where only the demo has run, its home is meant, and named."""
     settings = Settings()
     demo = settings.home / DEMO_HOME
-    is_chosen = "home" in settings.model_fields_set or command in _MAKE_A_HOME
+    is_chosen = "home" in settings.model_fields_set or command == "demo"
     if is_chosen or is_home(settings.home, settings.lake_uri, settings.landing_uri) or not is_home(demo):
+        return settings
+    if command in _MAKE_A_HOME:
+        click.echo(f"home: {settings.home}, a new one; for that of the demo: sda --home {demo} {command}", err=True)
         return settings
     click.echo(f"home: {demo}, that of the demo", err=True)
     return Settings(home=demo)

@@ -46,7 +46,8 @@ def replay_lake(
     """Make ``tables`` again below ``shadow_uri``, from the live tables and the archive, and compare them with ``live``.
 
     A table without a commit in ``span`` is skipped. ``resources`` are those of the definitions; nothing is delivered
-    to a subscriber. Raises NotReplayable when an input is gone, SegmentLost when it is an archived segment.
+    to a subscriber. A table of several that cannot be replayed, as an input is gone or another version read others,
+    has the reason. Raises NotReplayable where it is the only one, SegmentLost for an archived segment.
     """
     if location(shadow_uri).exists():
         raise NotReplayable(f"{shadow_uri} exists already: a shadow needs a place of its own")
@@ -55,9 +56,14 @@ def replay_lake(
         replayed = history(live.log(table), span)
         if replayed is None:
             continue
-        with leased(live, table, replayed):
-            shadow = make_again(live, table, shadow_uri, replayed, resources, report)
-            found.append(compare(live.log(table), shadow, replayed))
+        try:
+            with leased(live, table, replayed):
+                shadow = make_again(live, table, shadow_uri, replayed, resources, report)
+                found.append(compare(live.log(table), shadow, replayed))
+        except NotReplayable as error:
+            if len(tables) == 1:
+                raise
+            found.append(Comparison(table.name, replayed.first, replayed.last, 0, "", (), not_replayed=str(error)))
     return found
 
 

@@ -26,11 +26,13 @@ class Comparison:
     rows: int
     digest: str
     differences: tuple[str, ...]
+    not_replayed: str = ""
+    """Why the table could not be replayed; empty: it was."""
 
     @property
     def is_identical(self) -> bool:
         """Whether the live table is, bit for bit, what follows from its inputs."""
-        return not self.differences
+        return not self.differences and not self.not_replayed
 
 
 def compare(live: TableLog, shadow: TableLog, replayed: History) -> Comparison:

@@ -89,10 +89,14 @@ class RecordedLake(Lake):
         """Return what cannot be made again, why, and from where on it can."""
         sequence, commits = self._recorded.sequence, self._history.commits
         first = next((c.sequence for c in commits if c.sequence > sequence and _inputs(c.manifest) == now), None)
+        other = [
+            f"{word} {', '.join(names)}"
+            for word, names in (("without", sorted({*now} - {*then})), ("also from", sorted({*then} - {*now})))
+            if names
+        ]
         return (
             f"{self._target.name}: sequence {sequence} cannot be made again: another version of the platform made it "
-            f"from {', '.join(then)}, and this one would from {', '.join(now)}; "
-            + (f"replay from {first}" if first else "nothing in this range can be replayed")
+            f"{', and '.join(other)}; " + (f"replay from {first}" if first else "nothing in this range can be replayed")
         )
 
     def _plan(self) -> RecordedPlan:

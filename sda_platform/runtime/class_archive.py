@@ -101,7 +101,7 @@ def warm(directory: Path, port: int) -> None:
     command = [sys.executable, "-m", "sda_platform.runtime.warm_up", address, str(directory)]
     with (directory / _LOG).open("ab") as output:
         if subprocess.run(command, stdout=output, stderr=output, check=False).returncode:
-            raise ArchiveFailed("the engine does not work")
+            raise ArchiveFailed("the engine did not answer as it does at a start")
 
 
 def main() -> int:

@@ -96,12 +96,16 @@ def commits_bar(
 def difference_lines(found: Sequence[Comparison]) -> Iterator[str]:
     """Lines about the differences of each table, the first few of each."""
     for each in found:
+        if each.not_replayed:
+            yield each.not_replayed
         yield from (f"{each.table}, {line}" for line in each.differences[:_SHOWN_DIFFERENCES])
         if len(each.differences) > _SHOWN_DIFFERENCES:
             yield f"{each.table}: and {len(each.differences) - _SHOWN_DIFFERENCES} more differences (--json has all)"
 
 
 def _verdict(found: Comparison) -> Text:
+    if found.not_replayed:
+        return Text("not replayed", "bold yellow")
     return Text("identical") if found.is_identical else Text(f"differs in {len(found.differences)} ways", "bold red")
 
 

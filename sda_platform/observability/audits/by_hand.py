@@ -77,7 +77,8 @@ def replay_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) -> li
     tables, resources = tables_named(chosen.table), default_resources(settings)
     with temporary_shadow(lake.uri, "replay") as uri:
         found = replay_lake(lake, uri, resources, tables=tables, span=chosen.span())
-    return [f"{each.table}: {line}" for each in found for line in each.differences]
+    reasons = [each.not_replayed for each in found if each.not_replayed]
+    return [*reasons, *(f"{each.table}: {line}" for each in found for line in each.differences)]
 
 
 def reconcile_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) -> list[str]:

@@ -374,6 +374,8 @@ def test_without_a_home_of_ones_own_that_of_the_demo_is_meant(tmp_path: Path, mo
     meant = status()
     assert (meant.exit_code, meant.stderr) == (0, "home: var/demo, that of the demo\n")
     assert f"platform at {tmp_path}/var/demo:" in meant.stdout
+    new = CliRunner().invoke(main, ["restore", str(tmp_path / "backups")])
+    assert new.stderr.startswith("home: var, a new one; for that of the demo: sda --home var/demo restore\n")
     assert status("--home", "var").exit_code == 1, "the home that was asked for"
     monkeypatch.setenv("SDA_HOME", "var")
     assert status().exit_code == 1, "the home that was set"

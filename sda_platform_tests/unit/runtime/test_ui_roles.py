@@ -19,6 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from sda_platform.http_deadline import with_deadline
 from sda_platform.runtime import ui_roles, webserver
+from sda_platform.runtime.role_webserver import RoleWebserver
 from sda_platform.runtime.ui_roles import PROBES, Role
 from sda_platform.runtime.ui_users import Users, UsersError, new_user
 from sda_platform.runtime.webserver import MOST_BODY_BYTES
@@ -334,7 +335,7 @@ def test_no_text_makes_a_page_of_the_ui_ask_another_server__S1(
         await send({"type": "http.response.body", "body": b""})
 
     if not is_walled:
-        monkeypatch.delattr(webserver.RoleWebserver, "make_csp_header")
+        monkeypatch.delattr(RoleWebserver, "make_csp_header")
     with served(attacker) as elsewhere:
         code = tmp_path / "defs.py"
         text = f"seen ![](http://127.0.0.1:{elsewhere}/image) "

@@ -70,13 +70,15 @@ def _parsed(path: Path, text: str, model: type[Model], error: type[Exception]) -
         raise error(f"{path}: is no TOML: {problem}") from None
 
 
-def state_of(path: Path) -> tuple[int, int, int] | None:
-    """Return what differs when a file has changed: time of change, size and inode; None: it cannot be found."""
+def state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what differs when a file has changed: time of change, size, inode, and who may write it; None: it cannot
+    be found.
+    """
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode, found.st_uid
 
 
 def require_own(path: Path, error: type[Exception]) -> None:

@@ -43,7 +43,8 @@ async def login(request: Request) -> Response:
         quotas.spend(client.name, requests=1, bytes=len(answer.body))
     answer.headers["Cache-Control"] = "no-store"
     if cookie is not None:
-        answer.set_cookie(COOKIE, cookie, SESSION_S, httponly=True, samesite="strict")
+        is_encrypted = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, cookie, SESSION_S, secure=is_encrypted, httponly=True, samesite="strict")
     return answer
 
 

@@ -386,10 +386,13 @@ def test_who_is_removed_is_refused_at_once_and_a_broken_file_lets_nobody_in(tmp_
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
-    users_file(tmp_path)
+    token = users_file(tmp_path)["admin"]
+    known = Users(tmp_path / "users.toml", PROBE_TOKEN)
     (tmp_path / "users.toml").chmod(mode)
     with pytest.raises(UsersError, match="chmod go-w"):
         Users(tmp_path / "users.toml", PROBE_TOKEN)
+    with pytest.raises(UsersError, match="chmod go-w"):  # it became so while the UI ran
+        known.of(basic("admin", token)["Authorization"])
 
 
 def test_a_token_is_random_and_the_file_does_not_hold_it() -> None:

@@ -140,6 +140,10 @@ def test_a_session_of_space_track_reads_and_does_not_write__44(endpoint: Endpoin
     (cookie,) = log_in(identity="aurora", password=AURORA).headers.get_list("set-cookie")
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
+    over_tls = endpoint.client.post(
+        "https://127.0.0.1/ajaxauth/login", data={"identity": "aurora", "password": AURORA}
+    ).headers["set-cookie"]
+    assert ("Secure" in over_tls, "Secure" in cookie) == (True, False)
     sent = {"cookie": cookie.partition(";")[0]}
     assert endpoint.get("/basicspacedata/query/class/gp/limit/1", **sent).status_code == 200
     put = endpoint.client.post("/elements", content=b"x", headers={**sent, "content-type": "text/plain"})

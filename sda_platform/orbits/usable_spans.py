@@ -2,8 +2,8 @@
 
 Drag enters SGP4 by polynomials in time. Beyond their range SGP4 accepts a decayed set again, and gives states that no
 orbit has. So a set that is refused once is refused from there on, away from its epoch in both directions. Refused is
-what SGP4 refuses, a state beyond what the elements allow, elements that lead through the Earth, and a time after the
-decay that the source states.
+what SGP4 refuses, a state beyond what the elements allow, and a time after the decay that the source states. So are
+elements that lead through the Earth.
 
 The judgement depends on the set and the time alone, not on what else is asked. The bounds of `secular_drag` prove most
 sets harmless over months. The others are followed through SGP4, outwards from the epoch, at the first need.

@@ -19,7 +19,7 @@ _SEARCH_MARGIN = 0.8
 
 @dataclass(frozen=True)
 class Avoidance:
-    """A burn after which no later event is above the goal, and all encounters after it, integrated numerically.
+    """A burn before all events above the goal, after which none is, and all encounters with it, integrated numerically.
 
     ``screened`` burns were screened in full. The sums of Pc are those of events later than the burn.
     """
@@ -56,19 +56,22 @@ def least_burn(
     """Return the smallest burn along the track within ``window`` (ns) after which every later event is at or below
     ``goal``; None: every event after the beginning of ``window`` is, without a burn.
 
-    Burns at ``burn_times`` times and in both directions are tried against the known events by their 2D Pc. The smallest
-    six are then integrated numerically and screened in full. The smallest of them without an event above the goal is
-    taken, unless it raises the sum of Pc. Without one of at most ``most_m_s`` the obstacle is named.
+    The burn is before each event above the goal that comes after the beginning of ``window``. Burns at ``burn_times``
+    times and in both directions are tried against the known events by their 2D Pc. The smallest six are then integrated
+    numerically and screened in full. The smallest of them without an event above the goal is taken, unless it raises
+    the sum of Pc. Without one of at most ``most_m_s`` the obstacle is named.
     """
-    if all(each.probability <= goal for each in before if each.tca_ns > window[0]):
+    above_ns = [each.tca_ns for each in before if each.tca_ns > window[0] and each.probability > goal]
+    if not above_ns:
         return None
+    last_ns, is_cut = min(window[1], *above_ns), min(above_ns) <= window[1]
     worst_first = sorted(before, key=lambda each: -each.probability)[:_MOST_KNOWN]
     tca_ns = np.array([each.tca_ns for each in worst_first], np.int64)
     own = scene.unchanged.near(tca_ns)
     other = scene.known.of(np.array([each.norad_id for each in worst_first], np.int64), tca_ns)
     found: list[tuple[float, Burn]] = []
     nearest: list[tuple[float, Obstacle]] = []
-    for time_ns in np.linspace(*window, burn_times).astype(np.int64).tolist():
+    for time_ns in np.linspace(window[0], last_ns, burn_times, endpoint=not is_cut).astype(np.int64).tolist():
         rows = np.flatnonzero(tca_ns > time_ns)
         later = _Later(scene, own.take(rows), other.take(rows), tca_ns[rows])
         for sign in (1.0, -1.0):

@@ -158,6 +158,16 @@ def test_without_a_burn_the_obstacle_is_named(scene: Scene) -> None:
     assert abs(found.encounter.tca_ns - MEETING_NS) < 60 * 10**9
 
 
+def test_a_burn_is_before_every_event_above_the_goal_however_long_the_window_is(scene: Scene) -> None:
+    """A tiny burn after the dangerous event met the goal: no later event was above it."""
+    before = scene.encounters(scene.unchanged)
+    worst = max(before, key=lambda each: each.probability)
+    found = least_burn(scene, before, (DAY_NS, DAY_NS + 24 * HOUR_NS), worst.probability / 30, 1.0, burn_times=7)
+    assert isinstance(found, Avoidance)
+    assert found.burn.time_ns < worst.tca_ns
+    assert max((each.probability for each in found.after), default=0.0) <= worst.probability / 30
+
+
 def test_an_event_before_the_burn_does_not_block_the_goal() -> None:
     early = scene_of(known((0.3, 10.0, OTHER), (0.05, 1.0, OTHER + 1)))
     before = early.encounters(early.unchanged)

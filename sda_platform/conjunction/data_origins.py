@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.stated_precision import rounded
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.markings import MARKS, UNMARKED, Marking, of_event
 from sda_platform.fusion.tables import FUSED_TRACKS
@@ -37,6 +38,7 @@ _LANDED: Final = ("segment_sha256", "record_number", "received_time_ns")
 _COLUMNS: Final = [
     f"{name}_{n}" for n in (1, 2) for name in ("norad_id", "state_source", "track_id", "ephemeris_id", *MARKS)
 ]
+_ARRAYS: Final = frozenset({"state_1", "state_2", "covariance_1", "covariance_2"})
 Key = tuple[str, int]
 """An event and the number of one of its objects, 1 or 2."""
 Row = Mapping[str, Any]
@@ -86,6 +88,21 @@ def origins_of_events(lake: Lake, event_ids: Iterable[str]) -> dict[Key, DataOri
         return {}
     found = current_keys(lake.log(CONJUNCTION_ASSESSMENTS), _COLUMNS, where=ds.field("event_id").isin(wanted))
     return data_origins(lake, found.to_pylist())
+
+
+def assessments_of(lake: Lake, alerts: Iterable[Row]) -> dict[str, Row]:
+    """Return by event the assessment that each alert states, without states and covariances; none where it is gone.
+
+    It is the newest with the alert's miss distance: later ones have not changed the alert.
+    """
+    missed = {row["event_id"]: row["miss_distance_km"] for row in alerts}
+    log = lake.log(CONJUNCTION_ASSESSMENTS)
+    if not missed or log.version() < 0:
+        return {}
+    columns = [each.name for each in log.table.columns if each.name not in _ARRAYS]
+    of_them = (ds.field("op") == INSERT) & ds.field("event_id").isin(sorted(missed))
+    rows = log.rows(columns, of_them).sort_by([("sequence", "ascending")]).to_pylist()
+    return {row["event_id"]: row for row in rows if rounded(row)["miss_distance_km"] == missed[row["event_id"]]}
 
 
 def origin_columns(origins: Mapping[Key, DataOrigin], event_id: str) -> dict[str, str | None]:

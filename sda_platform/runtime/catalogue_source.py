@@ -23,7 +23,13 @@ from sda_platform.catalog.tables import (
 )
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.alert_policy import urgency
-from sda_platform.conjunction.data_origins import DataOrigin, Key, origin_columns, origins_of_events, with_markings
+from sda_platform.conjunction.data_origins import (
+    assessments_of,
+    data_origins,
+    origin_columns,
+    origins_of_events,
+    with_markings,
+)
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.markings import MARKS, of_event
 from sda_platform.formats.segments import Origin, describe_segment
@@ -214,14 +220,16 @@ class LakeSource:
     def conjunctions(self, norad_id: int, as_of_ns: int | None = None) -> Rows:
         is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
         found = current_rows(self._lake, CONJUNCTION_ASSESSMENTS, "tca_time_ns", as_of_ns, is_of_object)
-        origins = self._origins(found, as_of_ns)
+        # Of the past that is in their history (`sda alert explain`).
+        origins = {} if as_of_ns is not None else origins_of_events(self._lake, [row["event_id"] for row in found])
         return [{**origin_columns(origins, row["event_id"]), **row, **of_event(row).columns()} for row in found]
 
     def alerts(self, as_of_ns: int | None = None) -> Rows:
         found = sorted(current_rows(self._lake, CONJUNCTION_ALERTS, "tca_time_ns", as_of_ns), key=urgency)
         known = known_acknowledgements(self._lake)
         active = [alert for alert in found if alert["status"] != "closed"]
-        origins = self._origins(active, as_of_ns)
+        stated = assessments_of(self._lake, active).values() if as_of_ns is None else ()
+        origins = data_origins(self._lake, list(stated))
         last_ns = FOREVER_NS if as_of_ns is None else as_of_ns
         return [
             {
@@ -233,10 +241,6 @@ class LakeSource:
             }
             for alert in active
         ]
-
-    def _origins(self, rows: Rows, as_of_ns: int | None) -> Mapping[Key, DataOrigin]:
-        """Return whose data rows of events rest on; of the past that is in their history (`sda alert explain`)."""
-        return {} if as_of_ns is not None else origins_of_events(self._lake, [row["event_id"] for row in rows])
 
     def paths(self, norad_id: int, span_ns: tuple[int, int], as_of_ns: int | None = None) -> Sequence[KnownPath]:
         return known_paths(self._lake, norad_id, span_ns, as_of_ns)

@@ -14,7 +14,7 @@ from sda_platform.clock import iso, iso_to_second, parse_iso_ns
 from sda_platform.conjunction.acknowledging import acknowledgements_of, assignee, known_actions
 from sda_platform.conjunction.alert_policy import BY_PROBABILITY, RED, urgency
 from sda_platform.conjunction.currency import Currency
-from sda_platform.conjunction.data_origins import SHORT_KINDS, of_whom, origin_columns, origins_of_events
+from sda_platform.conjunction.data_origins import SHORT_KINDS, assessments_of, data_origins, of_whom, origin_columns
 from sda_platform.conjunction.selection import EventSelection, first_places, sort_key
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.conjunction.unalerted_cdms import unalerted_cdms
@@ -80,7 +80,7 @@ def current_alerts(settings: Settings, *, with_origins: bool = False) -> list[Cu
     facts = [{"event_id": entry.alert_id, **json.loads(entry.body)} for entry in held if entry.op == INSERT]
     revisions = {entry.alert_id: entry.sequence for entry in held}
     active = sorted((alert for alert in facts if alert.get("status") != "closed"), key=urgency)
-    origins = origins_of_events(lake, (alert["event_id"] for alert in active)) if with_origins else {}
+    origins = data_origins(lake, list(assessments_of(lake, active).values())) if with_origins else {}
     seen = acknowledgements_of(known)
     return [
         _alert(
@@ -141,22 +141,26 @@ def first_alerts(alerts: Sequence[CurrentAlert], limit: int | None) -> list[Curr
 
 
 def write_alerts(settings: Settings, alerts: Sequence[CurrentAlert], stream: TextIO) -> None:
-    """Write alerts as CSV in the columns of the console; what the subscriber holds counts."""
+    """Write alerts as CSV in the columns of the console; what the subscriber holds counts, of one assessment each."""
     from sda_platform.conjunction.conjunction_csv import write_conjunctions
-    from sda_platform.console.overview import Overview
 
     lake = lake_of(settings)
-    overview = Overview.of(lake, known_actions(lake, settings.landing_uri))
-    known = {row["event_id"]: row for row in overview.rows}
+    known = assessments_of(lake, map(vars, alerts))
+    origins = data_origins(lake, list(known.values()))
     rows = (
         {
             **known.get(alert.event_id, {}),
+            **{
+                f"data_time_{n}_ns": origins[alert.event_id, n].time_ns
+                for n in (1, 2)
+                if (alert.event_id, n) in origins
+            },
             **vars(alert),
             "tca_time_ns": parse_iso_ns(alert.tca_utc),
         }
         for alert in alerts
     )
-    write_conjunctions(rows, overview.currency.now_ns, stream)
+    write_conjunctions(rows, lake.clock.now_ns(), stream)
 
 
 def alert_grid(alerts: Sequence[CurrentAlert], limit: int | None = 40, active: int | None = None) -> Grid | str:

@@ -1,5 +1,6 @@
 """`sda alert list`: in which order, what is never cut, how current the list is, and where there is none."""
 
+import csv
 import io
 import json
 from dataclasses import replace
@@ -118,6 +119,35 @@ def test_alerts_are_selected_and_sorted_and_a_limit_cuts_no_red_one__U15(
     assert written[0] == csv_of((), 0).strip("\ufeff\n"), "the columns are those of the console's CSV"
     table = CliRunner().invoke(main, asked).stdout
     assert "of 4 active alerts" in table if len(expected) < 4 and "--limit" not in options else "4 active" in table
+
+
+def test_a_row_has_the_figures_of_one_assessment(tmp_path: Path) -> None:
+    """A later assessment has changed no alert: the row had its components beside the alert's own miss distance."""
+    stated = {"miss_distance_km": 3.0004, "radial_miss_km": 1.0, "in_track_miss_km": 2.0, "cross_track_miss_km": 2.0}
+    later = {"miss_distance_km": 0.3, "radial_miss_km": 0.1, "in_track_miss_km": 0.2, "cross_track_miss_km": 0.2}
+    sources = ("fused_track", "element_set")
+    events = [
+        {
+            "event_id": "e",
+            "norad_id_1": 1,
+            "norad_id_2": 2,
+            "sequence": n,
+            "op": "insert",
+            "state_source_1": source,
+            **miss,
+        }
+        for n, (source, miss) in enumerate(zip(sources, (stated, later), strict=True))
+    ]
+    settings = delivered(tmp_path, {**alert("e", "red", 2e-4), "miss_distance_km": 3.0})
+    stated["miss_distance_km"] = 3.0
+    commit(lake_at(tmp_path / "lake"), CONJUNCTION_ASSESSMENTS, events)
+    MissionClock(after(0), 0, 0.0).save(tmp_path)
+    (found,) = current_alerts(settings, with_origins=True)
+    assert found.state_source_1 == "fused_track"
+    written = CliRunner().invoke(main, ["--home", str(tmp_path), "alert", "list", "--csv"]).stdout.splitlines()
+    (row,) = csv.DictReader(written)
+    assert {name: float(row[name]) for name in stated} == stated
+    assert row["state_source_1"] == "fused_track"
 
 
 @pytest.mark.parametrize(

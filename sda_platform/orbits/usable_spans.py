@@ -21,7 +21,7 @@ from sgp4.api import Satrec
 from sda_platform.arrays import ErrorArray, FloatArray, IntArray
 from sda_platform.orbits.elements import FOREVER_NS, WGS72_MU_KM3_S2, WGS72_RADIUS_KM, ElementSets, semi_major_axis_km
 from sda_platform.orbits.secular_drag import secular_drag
-from sda_platform.units import DAY_MIN, DAY_S, MINUTE_NS
+from sda_platform.units import DAY_MIN, MINUTE_NS
 
 STATED_DECAY: Final = 8
 IMPOSSIBLE: Final = 9
@@ -34,8 +34,9 @@ _FIRST_PROOFS_MIN = (2 * DAY_MIN, 8 * DAY_MIN, 16 * DAY_MIN, 64 * DAY_MIN)
 _FIRST_STRETCH_MIN = 2 * DAY_MIN
 _INSTANT_MIN = 1 / 60
 _MOST_REVOLUTIONS = 64
-# An orbit with a perigee within half the Earth's radius ends before it. Near the centre SGP4 gives it any rate.
-_CORE_KM = 0.5 * WGS72_RADIUS_KM
+# SGP4's published verification goes to 0.995. Above, an orbit within its reach leads through the Earth, and the theory
+# gives it any rate, or none.
+_MOST_ECCENTRICITY = 0.996
 # Dense about the perigee, where a decaying orbit is refused first.
 _HALF = np.pi * (np.arange(1, 13) / 12) ** 2
 _ECCENTRIC_ANOMALY = np.concatenate([-_HALF[:-1], [0.0], _HALF])
@@ -56,9 +57,6 @@ class UsableSpans:
             self._fastest_km_s = _MARGIN * np.sqrt(WGS72_MU_KM3_S2 * (2 / perigee_km - 1 / axis_km))
             self._largest_axis_km = _MARGIN * axis_km
         self._eccentricity = e
-        with np.errstate(all="ignore"):
-            two_body_axis_km = np.cbrt(WGS72_MU_KM3_S2 * (DAY_S / (2 * np.pi * elements.mean_motion_rev_per_day)) ** 2)
-            self._meets_core = ~(two_body_axis_km * (1 - e) >= _CORE_KM)
         self._decay_min = np.full(len(elements), np.inf)
         states_decay = elements.decay_time_ns < FOREVER_NS
         span_ns = elements.decay_time_ns[states_decay] - self._epoch_ns[states_decay]
@@ -150,7 +148,7 @@ class UsableSpans:
         """Ask SGP4 outwards from the epoch until ``upto_min`` minutes from it, or until the set is refused."""
         if upto_min <= self._harmless_min[row] or upto_min <= self._searched_min[side, row]:
             return
-        if self._meets_core[row]:
+        if self._eccentricity[row] > _MOST_ECCENTRICITY:
             self._searched_min[side, row], self._refused_min[side, row] = np.inf, 0.0
             self._code[side, row] = IMPOSSIBLE
         while self._searched_min[side, row] < upto_min and np.isinf(self._refused_min[side, row]):
@@ -205,7 +203,7 @@ class UsableSpans:
 
     def _samples(self, satrec: Satrec, row: int, side: int, begin: float, end: float) -> tuple[FloatArray, bool]:
         """Distances from the epoch to ask at, and whether they include every revolution; dense about the perigees."""
-        period = 2 * np.pi / max(satrec.mdot, 1e-9)
+        period = 2 * np.pi / max(min(2 * satrec.no_kozai, satrec.mdot), 1e-9)
         sign = -1.0 if side == BEFORE else 1.0
         e = min(float(np.nan_to_num(self._eccentricity[row])), 0.999)
         anomaly = np.mod(sign * (_ECCENTRIC_ANOMALY - e * np.sin(_ECCENTRIC_ANOMALY) - satrec.mo), 2 * np.pi)

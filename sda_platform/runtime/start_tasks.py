@@ -39,7 +39,7 @@ def await_warm(warm_up: OneOff, pause: Callable[[], None]) -> None:
             warm_up.kill()
         pause()
     if not warm_up.succeeded:
-        raise EngineCold(f"the engine does not work; see {warm_up.log}")
+        raise EngineCold(f"the engine does not work, or the machine is too busy for it; see {warm_up.log}")
 
 
 class Warming:

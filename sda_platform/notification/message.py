@@ -87,7 +87,7 @@ def _why_withdrawn(alert: Mapping[str, Any]) -> str:
         return "its TCA has passed"
     if alert["rule"] == BY_STATEMENT:
         return "the messages that it rested on count no more, or state less"
-    return "by the newest states it is below all levels, or there is no such approach"
+    return "by the newest states it is below all levels, there is no such approach, or the fleet has neither object"
 
 
 def _link(alert: Mapping[str, Any], console: str) -> str | None:

@@ -62,7 +62,7 @@ def fault_of_path(time_ns: IntArray, state: FloatArray) -> PathFault | None:
         return PathFault(
             row + 1,
             f"states {row + 1} and {row + 2} are {steps_s[row]:.6g} s apart: a curve between them is off by up to "
-            f"{off_km[row]:.2g} km, at most {WITHIN_KM:g} km is allowed; give states every {step_s:.0f} s",
+            f"{off_km[row]:.2g} km, at most {WITHIN_KM:g} km is allowed; states every {step_s:.0f} s suffice",
             is_between=True,
         )
     return None

@@ -73,7 +73,8 @@ def reader_of(request: Request, *, of_every_source: bool) -> Client:
         raise LoginNeeded(_HOW)
     if of_every_source:
         found.require_all_read()
-    found.require_right(Right.READ)
+    else:
+        found.require_right(Right.READ)
     request.state.sources = found.sources
     quotas: Quotas = request.app.state.reading_quotas
     quotas.require(found.name)

@@ -17,7 +17,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
 from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides, _use
-from sda_platform.serving.submissions import SCREENED, Submission
+from sda_platform.serving.submissions import OF_CONJUNCTIONS, SCREENED, Submission
 from sda_platform_tests.support.delta_tables import commit
 from sda_platform_tests.support.ephemerides_of_operators import oem_through
 from sda_platform_tests.support.sample_inputs import SAMPLES
@@ -176,6 +176,7 @@ def test_each_ephemeris_states_what_rests_on_it_and_why_others_do_not() -> None:
     pair: dict[str, Any] = {"norad_id_1": 5, "norad_id_2": 9, "ephemeris_id_1": "plan.oem:1", "ephemeris_id_2": None}
     track = {**pair, "ephemeris_id_1": None, "risk_flags": "diluted,ephemeris_less_certain_than_track_1"}
     assert _use(row, [pair, pair]) == {"conjunctions_using_it": 2}
+    assert set(_use(row, [pair, track])) == set(OF_CONJUNCTIONS), "what is withheld with the conjunctions"
     assert _use(row, [pair, track]) == {
         "conjunctions_using_it": 1,
         "why_others_do_not": ["its track has a smaller covariance than its ephemeris"],

@@ -203,7 +203,7 @@ class UsableSpans:
 
     def _samples(self, satrec: Satrec, row: int, side: int, begin: float, end: float) -> tuple[FloatArray, bool]:
         """Distances from the epoch to ask at, and whether they include every revolution; dense about the perigees."""
-        # Of an orbit through the Earth SGP4's rate may be many times the mean motion: the revolutions would have no end.
+        # Of an orbit through the Earth SGP4's rate may be many times the mean motion, with revolutions without number.
         period = 2 * np.pi / max(min(2 * satrec.no_kozai, satrec.mdot), 1e-9)
         sign = -1.0 if side == BEFORE else 1.0
         e = min(float(np.nan_to_num(self._eccentricity[row])), 0.999)
